@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+namespace varve {
+
+/// Runs work that nobody waits for, such as finalising a transaction after it was acknowledged. Injected, so that a
+/// simulation decides when it happens, if at all: a process may die before.
+///
+/// Threads: post() may be called from any thread.
+class Executor {
+  public:
+    virtual ~Executor() = default;
+    /// Runs `task` some time later on a thread of the executor's. An exception that escapes a task is logged and
+    /// dropped.
+    virtual void post(std::function<void()> task) = 0;
+    /// Returns when everything posted before this call has run.
+    virtual void drain() = 0;
+};
+
+struct Runtime;
+
+/// Threads of one's own. The destructor runs what is still queued, then joins.
+std::unique_ptr<Executor> make_thread_executor(std::size_t threads, Runtime runtime);
+
+}  // namespace varve

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cassert>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace varve {
+
+/// Either a value or the reason why there is none. For what happens daily and the caller must branch on: a rejected
+/// command, text that does not decode. What the world does to us is an exception instead (error.h).
+///
+///     Result<int, std::string> half(int n) { if (n % 2) return std::string{"odd"}; return n / 2; }
+///     if (auto r = half(4)) use(*r); else report(r.error());
+///
+/// T and E are different types. `value()` without a value, or `error()` without an error, is a programmer's error.
+template <class T, class E>
+class [[nodiscard]] Result {
+    static_assert(!std::is_same_v<T, E>, "a Result's value and error must be told apart by their types");
+
+  public:
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    Result(E error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+    bool has_value() const noexcept { return state_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    T& value() & { return assert(has_value()), *std::get_if<0>(&state_); }
+    const T& value() const& { return assert(has_value()), *std::get_if<0>(&state_); }
+    T&& value() && { return assert(has_value()), std::move(*std::get_if<0>(&state_)); }
+    const E& error() const { return assert(!has_value()), *std::get_if<1>(&state_); }
+
+    T& operator*() & { return value(); }
+    const T& operator*() const& { return value(); }
+    T&& operator*() && { return std::move(*this).value(); }
+    T* operator->() { return &value(); }
+    const T* operator->() const { return &value(); }
+
+  private:
+    std::variant<T, E> state_;
+};
+
+}  // namespace varve

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <varve/core/runtime.h>
+
+namespace varve {
+
+/// How long to keep trying. Delays grow exponentially and are drawn uniformly from [0, current delay] ("full jitter",
+/// M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015).
+struct RetryPolicy {
+    Duration first_delay = std::chrono::milliseconds{1};
+    Duration delay_max = std::chrono::milliseconds{200};
+    unsigned attempts_max = 1000;                  ///< the first one included
+    Duration time_max = std::chrono::seconds{15};  ///< from the first attempt; no new one begins after it
+
+    static RetryPolicy once() { return {.attempts_max = 1}; }
+};
+
+/// One run of a policy: call `next()` after each failed attempt.
+///
+///     for (Backoff backoff{policy, runtime};;) {
+///         if (attempt()) return;
+///         if (!backoff.next()) throw ConflictError{...};
+///     }
+///
+/// Threads: one Backoff belongs to one thread.
+class Backoff {
+  public:
+    Backoff(const RetryPolicy& policy, Runtime runtime);
+
+    /// Sleeps and returns true, or returns false at once if no attempt is left.
+    bool next();
+    /// As `next()`, but the first retry comes without a delay: for a conflict that is already over.
+    bool next_at_once();
+
+    unsigned attempts() const { return attempts_; }  ///< begun so far, the current one included
+    Time deadline() const { return deadline_; }
+
+  private:
+    bool exhausted();
+
+    RetryPolicy policy_;
+    Runtime runtime_;
+    Time deadline_;
+    Duration delay_;
+    unsigned attempts_ = 1;
+};
+
+}  // namespace varve

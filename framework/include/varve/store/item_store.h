@@ -1,0 +1,156 @@
+#pragma once
+
+#include <varve/core/error.h>
+#include <varve/store/condition.h>
+#include <varve/store/item.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace varve::store {
+
+/// Replaces the whole item, or creates it.
+struct Put {
+    Item item;
+};
+/// Sets some attributes and removes others, the rest stays; creates the item if there is none. No attribute is in both.
+struct Update {
+    Item set;
+    std::vector<std::string> remove;
+};
+/// Removes the item; removing nothing is no failure.
+struct Erase {};
+/// Changes nothing: its condition takes part in a `write_atomically`. Refused elsewhere with InvalidError.
+struct Check {};
+
+struct Write {
+    Key key;
+    std::variant<Put, Update, Erase, Check> action;
+    Condition condition = {};
+};
+
+struct Applied {};
+/// The condition did not hold of `current` (nullopt: there was no item). Nothing was changed.
+struct Refused {
+    std::optional<Item> current;
+};
+using WriteAnswer = std::variant<Applied, Refused, Failure>;
+
+/// Which writes of an atomic batch refused it, in ascending order of index, each with its item as it stood.
+struct RefusedBatch {
+    struct One {
+        std::size_t index;
+        std::optional<Item> current;
+    };
+    std::vector<One> refused;
+};
+using AtomicAnswer = std::variant<Applied, RefusedBatch, Failure>;
+
+/// One page of a query or scan. `next` continues it; it may be there although `records` is empty.
+struct Page {
+    std::vector<Record> records;
+    std::optional<std::string> next;  ///< opaque; belongs to this query and table
+};
+
+/// The items of one partition with first <= sort key <= last, in order.
+struct Query {
+    std::string table;
+    std::string partition;
+    SortKey first = {};  ///< monostate: from the beginning
+    SortKey last = {};   ///< monostate: to the end
+    bool descending = false;
+    std::size_t limit = 1000;              ///< at most so many records in the page; stores may give fewer
+    std::optional<std::string> next = {};  ///< from the page before
+};
+
+/// All items of a table, in no order. `segments` scans with the same `segments` and all values of `segment` cover it.
+struct Scan {
+    std::string table;
+    std::uint32_t segment = 0;
+    std::uint32_t segments = 1;
+    std::size_t limit = 1000;
+    std::optional<std::string> next = {};
+};
+
+/// A place in the order of a table's changes: 1, 2, 3 … in the order of commits. 0 is before the first.
+using Position = std::uint64_t;
+
+struct Change {
+    Position position;
+    Record record;
+};
+
+struct Capabilities {
+    std::size_t item_bytes_max;  ///< a write of a larger item fails with InvalidError that names item, size and limit
+    std::size_t atomic_writes_max;  ///< how many writes write_atomically takes; 0: it is not there
+    bool ordered_changes;           ///< whether changes() is there
+};
+
+/// THE port: what a store must do to carry varve, and all of it. An adapter knows items, not events or transactions.
+/// An adapter is right when it passes the suite in testing/store_conformance.h, which tests every sentence below.
+///
+/// What every implementation promises
+///  - Each write of ONE item is atomic and linearizable, its condition included. Nothing more is needed.
+///  - What was answered `Applied` survives the death of every process (stores that keep data; see the adapter's
+///  README).
+///  - Reads and queries see every write answered before they began.
+///  - Text keys and values are UTF-8 without NUL; other text is refused with InvalidError. Bytes are any bytes.
+///  - Empty text and empty bytes are values, different from a missing attribute.
+///
+/// Errors. Methods throw: InvalidError (a table nobody ensured, a key that does not fit its table, a bad attribute
+/// name, an item beyond the limit), UnavailableError and the other kinds of error.h as their names say. A write that
+/// fails because of the world does not throw: it is answered with a `Failure`, so that the rest of its batch is not
+/// lost.
+///
+/// Threads: every method may be called from any number of threads at once. Destroying a store while a call runs is a
+/// programmer's error.
+class ItemStore {
+  public:
+    virtual ~ItemStore() = default;
+
+    /// Makes sure that the table is there. Cheap and harmless when repeated, also by several processes at once.
+    /// Throws ConfigError that names both shapes if the table exists with another one.
+    virtual void ensure_table(const TableSchema& schema) = 0;
+
+    /// The items under `keys`, in the order of `keys`; nullopt where there is none. Each is read strongly consistently,
+    /// on its own: two of them need not be of one moment. A key may be named twice. Throws if any could not be read.
+    [[nodiscard]] virtual std::vector<std::optional<Item>> read(std::span<const Key> keys) = 0;
+
+    /// Applies every write whose condition holds, each on its own and in no order, never all or nothing; one answer per
+    /// write, in the order of `writes`. Costs about one round trip. Two writes of one batch must not name the same key
+    /// (InvalidError). InvalidError means that none of the batch was applied.
+    [[nodiscard]] virtual std::vector<WriteAnswer> write(std::span<const Write> writes) = 0;
+
+    /// Strongly consistent. InvalidError if the table has no sort key or `limit` is 0.
+    [[nodiscard]] virtual Page query(const Query& query) = 0;
+
+    /// Sees every item that is there from the scan's first page to its last, once; others perhaps.
+    [[nodiscard]] virtual Page scan(const Scan& scan) = 0;
+
+    virtual Capabilities capabilities() const = 0;
+
+    /// Optional (Capabilities::ordered_changes). The table's items whose LAST change came after `after`, in the order
+    /// of these changes, each item once, at most `limit`. Positions are given in the order of commits, without gaps at
+    /// the time they are given: when position p is visible, no smaller one will ever appear. An erased item is no
+    /// longer there. A write that was refused is no change; every applied one is.
+    [[nodiscard]] virtual std::vector<Change> changes(const std::string& table, Position after, std::size_t limit);
+
+    /// Optional (Capabilities::atomic_writes_max). All writes if all their conditions hold at one moment, else none.
+    /// The same rule on keys as in `write`.
+    [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
+};
+
+/// Throws InvalidError if a batch breaks a rule that does not depend on the store: a key named twice, an attribute both
+/// set and removed, a Check outside an atomic batch. Adapters call it first.
+enum class Batch { independent, atomic };
+void check(std::span<const Write> writes, Batch kind);
+
+/// The item that `write` leaves behind when applied to `current`; nullopt: none. For adapters whose engine stores whole
+/// items.
+std::optional<Item> apply(const Write& write, const Item* current);
+
+}  // namespace varve::store

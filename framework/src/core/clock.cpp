@@ -1,0 +1,112 @@
+#include <varve/core/clock.h>
+#include <varve/core/error.h>
+
+#include <charconv>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+
+namespace varve {
+namespace {
+
+class SystemClock final : public Clock {
+  public:
+    Time now() override { return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()); }
+
+    void sleep_for(Duration duration, std::stop_token stop) override {
+        if (duration <= Duration::zero()) return;
+        std::mutex mutex;
+        std::condition_variable_any wake;
+        std::unique_lock lock{mutex};
+        wake.wait_for(lock, stop, duration, [] { return false; });
+    }
+};
+
+/// Takes what parse_time reads off the front of a text.
+struct Scanner {
+    std::string_view rest;
+
+    bool literal(char c) {
+        if (rest.empty() || rest.front() != c) return false;
+        rest.remove_prefix(1);
+        return true;
+    }
+    bool digits(std::size_t count, int& value) {
+        if (rest.size() < count) return false;
+        const char* end = rest.data() + count;
+        if (rest.front() == '-' || std::from_chars(rest.data(), end, value).ptr != end) return false;
+        rest.remove_prefix(count);
+        return true;
+    }
+};
+
+bool parse(std::string_view text, Time& time) {
+    Scanner scan{text};
+    int year = 0, month = 0, day = 0;
+    if (!scan.digits(4, year) || !scan.literal('-') || !scan.digits(2, month) || !scan.literal('-') ||
+        !scan.digits(2, day)) {
+        return false;
+    }
+    const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month(static_cast<unsigned>(month)),
+                                           std::chrono::day(static_cast<unsigned>(day))};
+    if (!date.ok()) return false;
+    time = std::chrono::sys_days{date};
+    if (scan.rest.empty()) return true;
+
+    int hour = 0, minute = 0, second = 0;
+    if (!(scan.literal('T') || scan.literal(' ')) || !scan.digits(2, hour) || !scan.literal(':') ||
+        !scan.digits(2, minute)) {
+        return false;
+    }
+    if (scan.literal(':') && !scan.digits(2, second)) return false;
+    if (hour > 23 || minute > 59 || second > 60) return false;
+    time += std::chrono::hours{hour} + std::chrono::minutes{minute} + std::chrono::seconds{second};
+    if (scan.literal('.')) {
+        int digit = 0;
+        if (!scan.digits(1, digit)) return false;
+        Duration unit = std::chrono::milliseconds{100};
+        do {
+            time += unit * digit;
+            unit /= 10;
+        } while (scan.digits(1, digit));
+    }
+    if (scan.literal('Z')) return scan.rest.empty();
+    const bool east = scan.literal('+');
+    if (!east && !scan.literal('-')) return scan.rest.empty();
+    int hours = 0, minutes = 0;
+    if (!scan.digits(2, hours)) return false;
+    scan.literal(':');
+    if (!scan.digits(2, minutes) || hours > 23 || minutes > 59) return false;
+    const Duration offset = std::chrono::hours{hours} + std::chrono::minutes{minutes};
+    time += east ? -offset : offset;
+    return scan.rest.empty();
+}
+
+}  // namespace
+
+Clock& Clock::system() {
+    static SystemClock clock;
+    return clock;
+}
+
+std::string to_string(Time time) {
+    const auto day = std::chrono::floor<std::chrono::days>(time);
+    const std::chrono::year_month_day date{day};
+    const std::chrono::hh_mm_ss<Duration> clock{time - day};
+    char text[64];
+    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%06dZ", static_cast<int>(date.year()),
+                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                  static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+                  static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+    return text;
+}
+
+Time parse_time(std::string_view text) {
+    Time time;
+    if (!parse(text, time)) {
+        throw InvalidError("'" + std::string{text} + "' is no time; write 2026-01-31 or 2026-01-31T12:00:00Z");
+    }
+    return time;
+}
+
+}  // namespace varve

@@ -1,0 +1,23 @@
+#include <varve/core/ids.h>
+
+namespace varve {
+
+std::string uuid7(Runtime runtime) {
+    const auto milliseconds =
+        std::chrono::floor<std::chrono::milliseconds>(runtime.clock.now()).time_since_epoch().count();
+    const std::uint64_t high =
+        (static_cast<std::uint64_t>(milliseconds) << 16) | 0x7000 | (runtime.random.next() & 0x0fff);
+    const std::uint64_t low = 0x8000'0000'0000'0000 | (runtime.random.next() & 0x3fff'ffff'ffff'ffff);
+
+    static constexpr char hex[] = "0123456789abcdef";
+    std::string id;
+    id.reserve(36);
+    for (int nibble = 0; nibble < 32; ++nibble) {
+        if (nibble == 8 || nibble == 12 || nibble == 16 || nibble == 20) id += '-';
+        const std::uint64_t half = nibble < 16 ? high : low;
+        id += hex[(half >> (60 - 4 * (nibble % 16))) & 0xf];
+    }
+    return id;
+}
+
+}  // namespace varve

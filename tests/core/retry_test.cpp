@@ -1,0 +1,69 @@
+#include <varve/core/retry.h>
+#include <varve/core/suggest.h>
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace varve {
+namespace {
+
+using namespace std::chrono_literals;
+
+class StepClock final : public Clock {
+  public:
+    Time now() override { return now_; }
+    void sleep_for(Duration duration, std::stop_token) override {
+        slept.push_back(duration);
+        now_ += duration;
+    }
+    std::vector<Duration> slept;
+
+  private:
+    Time now_{};
+};
+
+/// Always draws the largest number below a bound.
+class HighestRandom final : public Random {
+  public:
+    std::uint64_t next() override { return ~std::uint64_t{0}; }
+};
+
+TEST(Backoff, delays_double_up_to_their_maximum) {
+    StepClock clock;
+    HighestRandom random;
+    Backoff backoff{{.first_delay = 1ms, .delay_max = 4ms, .attempts_max = 6}, {.clock = clock, .random = random}};
+    while (backoff.next()) {
+    }
+    EXPECT_EQ(clock.slept, (std::vector<Duration>{1ms, 2ms, 4ms, 4ms, 4ms}));
+    EXPECT_EQ(backoff.attempts(), 6u);
+}
+
+TEST(Backoff, no_attempt_begins_after_the_deadline_and_no_sleep_passes_it) {
+    StepClock clock;
+    HighestRandom random;
+    Backoff backoff{{.first_delay = 3ms, .delay_max = 3ms, .time_max = 7ms}, {.clock = clock, .random = random}};
+    while (backoff.next()) {
+    }
+    EXPECT_EQ(clock.slept, (std::vector<Duration>{3ms, 3ms, 1ms}));
+}
+
+TEST(Backoff, the_first_retry_may_come_at_once) {
+    StepClock clock;
+    HighestRandom random;
+    Backoff backoff{{.first_delay = 2ms, .attempts_max = 3}, {.clock = clock, .random = random}};
+    EXPECT_TRUE(backoff.next_at_once());
+    EXPECT_TRUE(clock.slept.empty());
+    EXPECT_TRUE(backoff.next_at_once());
+    EXPECT_EQ(clock.slept, std::vector<Duration>{2ms});
+    EXPECT_FALSE(backoff.next_at_once());
+}
+
+TEST(Suggest, a_near_word_is_proposed_and_a_far_one_is_not) {
+    const std::vector<std::string> known{"memory", "sqlite"};
+    EXPECT_EQ(suggest("sqlit", known), " (did you mean 'sqlite'? known: memory, sqlite)");
+    EXPECT_EQ(suggest("oracle", known), " (known: memory, sqlite)");
+}
+
+}  // namespace
+}  // namespace varve
