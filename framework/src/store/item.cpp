@@ -82,6 +82,15 @@ std::size_t bytes(const Key& key, const Item& item) {
     return total;
 }
 
+std::string to_string(const TableSchema& schema) {
+    std::string text = schema.name + " (" + schema.partition_attribute;
+    if (schema.sort != SortType::none) text += ", " + schema.sort_attribute;
+    if (schema.sort == SortType::integer) text += " integer";
+    if (schema.sort == SortType::text) text += " text";
+    if (!schema.expiry_attribute.empty()) text += ", expires by " + schema.expiry_attribute;
+    return text + ")";
+}
+
 void check(const TableSchema& schema) {
     const auto allowed = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||

@@ -35,6 +35,25 @@ void check(std::span<const Write> writes, Batch kind) {
     }
 }
 
+void check(const TableSchema& schema, const Write& write, std::size_t item_bytes_max) {
+    check(schema, write.key);
+    const Item* brought = nullptr;
+    if (const auto* put = std::get_if<Put>(&write.action)) brought = &put->item;
+    if (const auto* update = std::get_if<Update>(&write.action)) {
+        brought = &update->set;
+        for (const std::string& name : update->remove) check(schema, Item{{name, std::int64_t{0}}});
+    }
+    if (brought == nullptr) return;
+    check(schema, *brought);
+    const std::size_t item_bytes = bytes(write.key, *brought);
+    if (item_bytes > item_bytes_max) throw InvalidError(too_large(write.key, item_bytes, item_bytes_max));
+}
+
+std::string too_large(const Key& key, std::size_t item_bytes, std::size_t item_bytes_max) {
+    return "the item " + to_string(key) + " has " + std::to_string(item_bytes) + " bytes, at most " +
+           std::to_string(item_bytes_max) + " are allowed";
+}
+
 std::optional<Item> apply(const Write& write, const Item* current) {
     if (const auto* put = std::get_if<Put>(&write.action)) return put->item;
     if (std::holds_alternative<Erase>(write.action)) return std::nullopt;

@@ -64,6 +64,9 @@ struct TableSchema {
     bool operator==(const TableSchema&) const = default;
 };
 
+/// "events (aggregateId, version integer)": for messages.
+std::string to_string(const TableSchema& schema);
+
 /// Throws InvalidError naming the rule that a schema breaks, or that a key breaks in a table of this schema.
 void check(const TableSchema& schema);
 void check(const TableSchema& schema, const Key& key);

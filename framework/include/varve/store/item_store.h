@@ -85,7 +85,9 @@ struct Change {
 };
 
 struct Capabilities {
-    std::size_t item_bytes_max;  ///< a write of a larger item fails with InvalidError that names item, size and limit
+    std::size_t item_bytes_max;  ///< a Put of a larger item, or an Update that sets more, fails with InvalidError that
+                                 ///< names item, size and limit; an Update that lets an item grow beyond the limit is
+                                 ///< answered with a Failure of that kind
     std::size_t atomic_writes_max;  ///< how many writes write_atomically takes; 0: it is not there
     bool ordered_changes;           ///< whether changes() is there
 };
@@ -148,6 +150,13 @@ class ItemStore {
 /// set and removed, a Check outside an atomic batch. Adapters call it first.
 enum class Batch { independent, atomic };
 void check(std::span<const Write> writes, Batch kind);
+
+/// Throws InvalidError if a write's key or attributes do not fit the table, or what it brings is beyond the limit.
+/// Adapters call it for each write before they apply the first.
+void check(const TableSchema& schema, const Write& write, std::size_t item_bytes_max);
+
+/// "the item events/alice/7 has 500000 bytes, at most 409600 are allowed"
+std::string too_large(const Key& key, std::size_t item_bytes, std::size_t item_bytes_max);
 
 /// The item that `write` leaves behind when applied to `current`; nullopt: none. For adapters whose engine stores whole
 /// items.

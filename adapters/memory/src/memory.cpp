@@ -1,0 +1,372 @@
+#include <varve/memory/memory.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <shared_mutex>
+
+#include <tbb/concurrent_unordered_map.h>
+
+// How it is built. A table is a hash map of partitions, a partition a sorted map of its items under a lock of its own:
+// writers of different partitions never wait for each other, except for the moment in which their changes are numbered.
+// Items are immutable once stored, so that whoever found one copies it after the lock is gone.
+//
+// Locks are taken in this order: partitions by ascending address, then a table's order of changes.
+
+namespace varve::memory {
+namespace {
+
+using namespace store;
+
+struct Stored {
+    Record record;
+    Position position = 0;  // written once, while the change is numbered
+};
+using StoredItem = std::shared_ptr<const Stored>;
+
+/// Which item was changed last at which position. Positions are given under the lock, so nobody can see one before all
+/// smaller ones are there.
+class ChangeOrder {
+  public:
+    /// `before` is what `after` replaces; one of them may be null.
+    void replace(const StoredItem& before, const std::shared_ptr<Stored>& after) {
+        std::map<Position, StoredItem>::node_type node;
+        const std::lock_guard lock{mutex_};
+        if (before) node = latest_.extract(before->position);
+        if (!after) return;
+        after->position = ++last_;
+        if (node) {
+            node.key() = last_;
+            node.mapped() = after;
+            latest_.insert(latest_.end(), std::move(node));
+        } else {
+            latest_.emplace_hint(latest_.end(), last_, after);
+        }
+    }
+
+    std::vector<StoredItem> list(Position after, std::size_t limit) const {
+        std::vector<StoredItem> found;
+        const std::lock_guard lock{mutex_};
+        for (auto at = latest_.upper_bound(after); at != latest_.end() && found.size() < limit; ++at) {
+            found.push_back(at->second);
+        }
+        return found;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    Position last_ = 0;                      // guarded by mutex_
+    std::map<Position, StoredItem> latest_;  // guarded by mutex_
+};
+
+struct Partition {
+    mutable std::shared_mutex mutex;
+    std::map<SortKey, StoredItem> items;  // guarded by mutex
+
+    StoredItem find(const SortKey& sort) const {
+        const auto found = items.find(sort);
+        return found == items.end() ? nullptr : found->second;
+    }
+};
+
+struct Table {
+    explicit Table(TableSchema s) : schema(std::move(s)) {}
+
+    const TableSchema schema;
+    // Grows only: no partition is ever removed. Hence references stay good, and a scan can go on from any partition.
+    tbb::concurrent_unordered_map<std::string, Partition> partitions;
+    ChangeOrder order;
+
+    const Partition* find(const std::string& partition) const {
+        const auto found = partitions.find(partition);
+        return found == partitions.end() ? nullptr : &found->second;
+    }
+};
+
+const Item* item_of(const StoredItem& stored) {
+    return stored ? &stored->record.item : nullptr;
+}
+
+std::optional<Item> copy(const StoredItem& stored) {
+    return stored ? std::optional{stored->record.item} : std::nullopt;
+}
+
+// What `next` of a page holds, where the page ended:
+//   query token := sort key                        (in decimal, or the text itself)
+//   scan token  := length of partition ':' partition sort key
+
+std::string to_token(const SortKey& sort) {
+    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
+    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
+    return {};
+}
+
+std::string to_token(const Key& key) {
+    return std::to_string(key.partition.size()) + ':' + key.partition + to_token(key.sort);
+}
+
+template <class Number>
+bool take_number(std::string_view& token, Number& number) {
+    const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), number);
+    token.remove_prefix(static_cast<std::size_t>(rest - token.data()));
+    return error == std::errc{};
+}
+
+[[noreturn]] void throw_foreign_token(const TableSchema& schema) {
+    throw InvalidError("the continuation `next` belongs to no page of table '" + schema.name + "'");
+}
+
+SortKey sort_from_token(const TableSchema& schema, std::string_view token) {
+    if (schema.sort == SortType::text) return std::string{token};
+    if (schema.sort == SortType::none && token.empty()) return {};
+    std::int64_t number = 0;
+    if (schema.sort != SortType::integer || !take_number(token, number) || !token.empty()) throw_foreign_token(schema);
+    return number;
+}
+
+Key key_from_token(const TableSchema& schema, std::string_view token) {
+    std::size_t length = 0;
+    if (!take_number(token, length) || token.empty() || token.size() - 1 < length) throw_foreign_token(schema);
+    return {.table = schema.name,
+            .partition = std::string{token.substr(1, length)},
+            .sort = sort_from_token(schema, token.substr(1 + length))};
+}
+
+class MemoryStore final : public ItemStore {
+  public:
+    explicit MemoryStore(const Options& options) : options_(options) {}
+
+    const Options& options() const { return options_; }
+
+    void ensure_table(const TableSchema& schema) override {
+        check(schema);
+        auto found = tables_.find(schema.name);
+        if (found == tables_.end()) {
+            found = tables_.emplace(schema.name, std::make_unique<Table>(schema)).first;
+        }
+        const TableSchema& existing = found->second->schema;
+        if (existing != schema) {
+            throw ConfigError("table '" + schema.name + "' exists as " + to_string(existing) +
+                              " and was asked for as " + to_string(schema));
+        }
+    }
+
+    std::vector<std::optional<Item>> read(std::span<const Key> keys) override {
+        for (const Key& key : keys) check(table(key.table).schema, key);
+        std::vector<std::optional<Item>> items;
+        for (const Key& key : keys) {
+            StoredItem found;
+            if (const Partition* partition = table(key.table).find(key.partition)) {
+                const std::shared_lock lock{partition->mutex};
+                found = partition->find(key.sort);
+            }
+            items.push_back(copy(found));
+        }
+        return items;
+    }
+
+    std::vector<WriteAnswer> write(std::span<const Write> writes) override {
+        check(writes, Batch::independent);
+        for (const Write& one : writes) check(table(one.key.table).schema, one, options_.item_bytes_max);
+        std::vector<WriteAnswer> answers;
+        for (const Write& one : writes) {
+            Table& target = table(one.key.table);
+            Partition& partition = target.partitions[one.key.partition];
+            const std::lock_guard lock{partition.mutex};
+            const StoredItem current = partition.find(one.key.sort);
+            if (!holds(one.condition, item_of(current))) {
+                answers.emplace_back(Refused{copy(current)});
+                continue;
+            }
+            std::optional<Item> after = apply(one, item_of(current));
+            if (auto failure = beyond_limit(one.key, after)) {
+                answers.emplace_back(*std::move(failure));
+                continue;
+            }
+            commit(target, partition, one.key, current, std::move(after));
+            answers.emplace_back(Applied{});
+        }
+        return answers;
+    }
+
+    AtomicAnswer write_atomically(std::span<const Write> writes) override {
+        check(writes, Batch::atomic);
+        if (writes.size() > atomic_writes_max) {
+            throw InvalidError("an atomic batch of " + std::to_string(writes.size()) + " writes, at most " +
+                               std::to_string(atomic_writes_max) + " are allowed");
+        }
+        for (const Write& one : writes) check(table(one.key.table).schema, one, options_.item_bytes_max);
+
+        std::vector<Partition*> partitions;
+        for (const Write& one : writes) partitions.push_back(&table(one.key.table).partitions[one.key.partition]);
+        const std::set<Partition*, std::less<>> in_order(partitions.begin(), partitions.end());
+        std::vector<std::unique_lock<std::shared_mutex>> locks;
+        for (Partition* partition : in_order) locks.emplace_back(partition->mutex);
+
+        RefusedBatch refusal;
+        std::vector<StoredItem> before;
+        std::vector<std::optional<Item>> after;
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            before.push_back(partitions[i]->find(writes[i].key.sort));
+            if (!holds(writes[i].condition, item_of(before[i]))) refusal.refused.push_back({i, copy(before[i])});
+            after.push_back(apply(writes[i], item_of(before[i])));
+        }
+        if (!refusal.refused.empty()) return refusal;
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (auto failure = beyond_limit(writes[i].key, after[i])) return *std::move(failure);
+        }
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (std::holds_alternative<Check>(writes[i].action)) continue;
+            commit(table(writes[i].key.table), *partitions[i], writes[i].key, before[i], std::move(after[i]));
+        }
+        return Applied{};
+    }
+
+    Page query(const Query& query) override {
+        const Table& source = table(query.table);
+        check_query(source.schema, query);
+        SortKey first = query.first;
+        SortKey last = query.last;
+        if (query.next) (query.descending ? last : first) = sort_from_token(source.schema, *query.next);
+
+        std::vector<StoredItem> found;
+        bool more = false;
+        if (const Partition* partition = source.find(query.partition)) {
+            const std::shared_lock lock{partition->mutex};
+            const auto& items = partition->items;
+            const auto no_key = [](const SortKey& sort) { return std::holds_alternative<std::monostate>(sort); };
+            const bool after_first = query.next && !query.descending;
+            const bool before_last = query.next && query.descending;
+            auto from = no_key(first) ? items.begin()
+                        : after_first ? items.upper_bound(first)
+                                      : items.lower_bound(first);
+            auto to = no_key(last) ? items.end() : before_last ? items.lower_bound(last) : items.upper_bound(last);
+            if (!no_key(first) && !no_key(last) && last < first) to = from;
+            for (; from != to && found.size() < query.limit;) {
+                found.push_back(query.descending ? (--to)->second : (from++)->second);
+            }
+            more = from != to;
+        }
+        Page page;
+        for (const StoredItem& stored : found) page.records.push_back(stored->record);
+        if (more) page.next = to_token(page.records.back().key.sort);
+        return page;
+    }
+
+    Page scan(const Scan& scan) override {
+        const Table& source = table(scan.table);
+        if (scan.segment >= scan.segments) {
+            throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
+                               " of " + std::to_string(scan.segments) + "; they are counted from 0");
+        }
+        if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' has the limit 0");
+
+        std::vector<StoredItem> found;
+        auto at = source.partitions.begin();
+        std::optional<Key> last;
+        if (scan.next) {
+            last = key_from_token(source.schema, *scan.next);
+            at = source.partitions.find(last->partition);
+            if (at == source.partitions.end()) throw_foreign_token(source.schema);
+        }
+        for (; at != source.partitions.end() && found.size() < scan.limit; ++at) {
+            const auto& [name, partition] = *at;
+            if (std::hash<std::string>{}(name) % scan.segments != scan.segment) continue;
+            const std::shared_lock lock{partition.mutex};
+            const bool begun = last && name == last->partition;
+            auto item = begun ? partition.items.upper_bound(last->sort) : partition.items.begin();
+            for (; item != partition.items.end() && found.size() < scan.limit; ++item) found.push_back(item->second);
+        }
+        Page page;
+        for (const StoredItem& stored : found) page.records.push_back(stored->record);
+        if (found.size() == scan.limit) page.next = to_token(page.records.back().key);
+        return page;
+    }
+
+    Capabilities capabilities() const override {
+        return {
+            .item_bytes_max = options_.item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
+    }
+
+    std::vector<Change> changes(const std::string& name, Position after, std::size_t limit) override {
+        std::vector<Change> changes;
+        for (const StoredItem& stored : table(name).order.list(after, limit)) {
+            changes.push_back({stored->position, stored->record});
+        }
+        return changes;
+    }
+
+  private:
+    static constexpr std::size_t atomic_writes_max = 1000;
+
+    Table& table(const std::string& name) const {
+        const auto found = tables_.find(name);
+        if (found == tables_.end()) throw InvalidError("no table '" + name + "'; call ensure_table first");
+        return *found->second;
+    }
+
+    static void check_query(const TableSchema& schema, const Query& query) {
+        if (schema.sort == SortType::none) {
+            throw InvalidError("table '" + schema.name +
+                               "' has no sort key, so that it cannot be queried; read instead");
+        }
+        if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' has the limit 0");
+        const SortKey any = schema.sort == SortType::integer ? SortKey{std::int64_t{0}} : SortKey{"any"};
+        for (const SortKey* bound : {&query.first, &query.last}) {
+            const bool open = std::holds_alternative<std::monostate>(*bound);
+            check(schema, Key{.table = schema.name, .partition = query.partition, .sort = open ? any : *bound});
+        }
+    }
+
+    /// An update can grow an item beyond the limit although it is within by itself.
+    std::optional<Failure> beyond_limit(const Key& key, const std::optional<Item>& item) const {
+        if (!item || bytes(key, *item) <= options_.item_bytes_max) return std::nullopt;
+        return Failure{.kind = ErrorKind::invalid,
+                       .in_doubt = false,
+                       .message = too_large(key, bytes(key, *item), options_.item_bytes_max)};
+    }
+
+    /// The caller holds the partition's lock. The change is numbered before anybody can see it in its place.
+    static void commit(Table& table, Partition& partition, const Key& key, const StoredItem& before,
+                       std::optional<Item> after) {
+        if (!after) {
+            if (before) table.order.replace(before, nullptr);
+            partition.items.erase(key.sort);
+            return;
+        }
+        auto stored = std::make_shared<Stored>(Stored{.record = {.key = key, .item = *std::move(after)}});
+        table.order.replace(before, stored);
+        partition.items.insert_or_assign(key.sort, std::move(stored));
+    }
+
+    const Options options_;
+    tbb::concurrent_unordered_map<std::string, std::unique_ptr<Table>> tables_;  // grows only
+};
+
+}  // namespace
+
+std::shared_ptr<ItemStore> open(std::string_view name, const Options& options) {
+    if (name.empty()) return std::make_shared<MemoryStore>(options);
+
+    static std::mutex mutex;
+    static std::map<std::string, std::weak_ptr<MemoryStore>, std::less<>> named;  // guarded by mutex
+    const std::lock_guard lock{mutex};
+    std::erase_if(named, [](const auto& entry) { return entry.second.expired(); });
+    if (const auto found = named.find(name); found != named.end()) {
+        if (auto store = found->second.lock()) {
+            if (store->options().item_bytes_max != options.item_bytes_max) {
+                throw ConfigError("the store memory:" + std::string{name} + " is already open with item_bytes_max=" +
+                                  std::to_string(store->options().item_bytes_max));
+            }
+            return store;
+        }
+    }
+    auto store = std::make_shared<MemoryStore>(options);
+    named.insert_or_assign(std::string{name}, store);
+    return store;
+}
+
+}  // namespace varve::memory
