@@ -1,0 +1,88 @@
+#include "file_format.h"
+
+#include "connection.h"
+#include "table.h"
+
+#include <filesystem>
+#include <thread>
+
+#include <unistd.h>
+
+namespace varve::sqlite {
+namespace {
+
+constexpr std::int64_t application_id = 0x76617276;
+constexpr std::int64_t format = 1;
+
+std::int64_t number(Connection& connection, const std::string& sql) {
+    Statement row = connection.prepare(sql);
+    return row.step() ? row.integer(0) : 0;
+}
+
+/// False: the file is empty, and varve may make it its own.
+bool belongs_to_varve(Connection& connection, const std::string& path) {
+    const std::int64_t owner = number(connection, "PRAGMA application_id");
+    const std::int64_t version = number(connection, "PRAGMA user_version");
+    if (owner == 0 && version == 0 && number(connection, "SELECT count(*) FROM sqlite_schema") == 0) return false;
+    if (owner != application_id) {
+        throw ConfigError("the SQLite file " + path +
+                          " belongs to another program, its application_id is not varve's; name another file");
+    }
+    if (version != format) {
+        throw ConfigError("the SQLite file " + path + " has format " + std::to_string(version) +
+                          ", this program knows format " + std::to_string(format) +
+                          "; open it with the version of varve that wrote it, or a later one");
+    }
+    return true;
+}
+
+/// SQLite does not wait for locks where it changes the journal mode.
+void use_write_ahead_log(Connection& connection, const Options& options) {
+    const auto deadline = std::chrono::steady_clock::now() + options.busy_timeout;
+    for (;;) {
+        try {
+            connection.execute("PRAGMA journal_mode = WAL");
+            return;
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::busy || std::chrono::steady_clock::now() >= deadline) throw;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+}
+
+}  // namespace
+
+void prepare_file(const Options& options) {
+    // SQLite's own message for both is "unable to open database file".
+    const std::filesystem::path path{options.path};
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+        throw ConfigError(options.path + " is a directory, not an SQLite file");
+    }
+    if (!std::filesystem::is_directory(path.parent_path(), ignored)) {
+        throw ConfigError("there is no directory " + path.parent_path().string() + " for the SQLite file " +
+                          options.path + "; create it");
+    }
+    if (!std::filesystem::exists(path, ignored) && access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
+        raise({ErrorKind::read_only, false,
+               "the SQLite file " + options.path + " cannot be created; make its directory writable"});
+    }
+    Connection connection{options, Connection::Mode::write};
+    if (connection.read_only()) {
+        raise({ErrorKind::read_only, false,
+               "the SQLite file " + options.path + " cannot be written; make the file and its directory writable"});
+    }
+    const bool is_ours = belongs_to_varve(connection, options.path);
+    // Of a file that was made but not finished, too: a crash in between leaves it empty.
+    use_write_ahead_log(connection, options);
+    if (is_ours) return;
+    connection.begin();
+    if (!belongs_to_varve(connection, options.path)) {
+        create_catalogue(connection);
+        connection.execute("PRAGMA application_id = " + std::to_string(application_id));
+        connection.execute("PRAGMA user_version = " + std::to_string(format));
+    }
+    connection.commit();
+}
+
+}  // namespace varve::sqlite

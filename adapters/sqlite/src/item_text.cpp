@@ -1,0 +1,183 @@
+#define RAPIDJSON_SSE2 1
+#include "item_text.h"
+
+#include <varve/core/error.h>
+
+#include <array>
+
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+namespace varve::sqlite {
+namespace {
+
+constexpr std::string_view bytes_name = "$bytes";
+constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+std::string base64(const store::Bytes& bytes) {
+    std::string text;
+    text.reserve((bytes.size() + 2) / 3 * 4);
+    for (std::size_t i = 0; i < bytes.size(); i += 3) {
+        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+        unsigned group = 0;
+        for (std::size_t j = 0; j < 3; ++j) {
+            group = group << 8 | (j < count ? std::to_integer<unsigned>(bytes[i + j]) : 0U);
+        }
+        for (std::size_t j = 0; j < 4; ++j) {
+            text += j <= count ? base64_digits[group >> (18 - 6 * j) & 63] : '=';
+        }
+    }
+    return text;
+}
+
+/// False if `text` is no padded base64.
+bool parse_base64(std::string_view text, store::Bytes& bytes) {
+    static constexpr auto values = [] {
+        std::array<signed char, 256> table{};
+        table.fill(-1);
+        for (std::size_t i = 0; i < base64_digits.size(); ++i) {
+            table[static_cast<unsigned char>(base64_digits[i])] = static_cast<signed char>(i);
+        }
+        return table;
+    }();
+    if (text.size() % 4 != 0) return false;
+    const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+    bytes.reserve(text.size() / 4 * 3);
+    for (std::size_t i = 0; i < text.size(); i += 4) {
+        const std::size_t digits = i + 4 == text.size() ? 4 - padding : 4;
+        unsigned group = 0;
+        for (std::size_t j = 0; j < 4; ++j) {
+            const int value = j < digits ? values[static_cast<unsigned char>(text[i + j])] : 0;
+            if (value < 0) return false;
+            group = group << 6 | static_cast<unsigned>(value);
+        }
+        for (std::size_t j = 0; j + 1 < digits; ++j) bytes.push_back(static_cast<std::byte>(group >> (16 - 8 * j)));
+    }
+    return true;
+}
+
+using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+
+void write_string(Writer& writer, std::string_view text) {
+    writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
+}
+
+/// Fills an item from the events of the reader; false stops the reader where the text leaves the grammar.
+class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
+  public:
+    explicit Builder(store::Item& item) : item_(item) {}
+
+    bool Default() { return false; }
+    bool Int(int value) { return add(std::int64_t{value}); }
+    bool Uint(unsigned value) { return add(std::int64_t{value}); }
+    bool Int64(std::int64_t value) { return add(value); }
+    bool Uint64(std::uint64_t value) {
+        return value <= static_cast<std::uint64_t>(INT64_MAX) && add(static_cast<std::int64_t>(value));
+    }
+    bool String(const char* text, rapidjson::SizeType size, bool) {
+        if (place_ == Place::value) return add(std::string(text, size));
+        if (place_ != Place::base64) return false;
+        store::Bytes bytes;
+        if (!parse_base64({text, size}, bytes)) return false;
+        place_ = Place::bytes_end;
+        return emplace(std::move(bytes));
+    }
+    bool Key(const char* text, rapidjson::SizeType size, bool) {
+        if (place_ == Place::name) {
+            name_.assign(text, size);
+            place_ = Place::value;
+            return true;
+        }
+        if (place_ != Place::bytes_name || std::string_view(text, size) != bytes_name) return false;
+        place_ = Place::base64;
+        return true;
+    }
+    bool StartObject() {
+        if (place_ == Place::begin) {
+            place_ = Place::name;
+        } else if (place_ == Place::value) {
+            place_ = Place::bytes_name;
+        } else {
+            return false;
+        }
+        return true;
+    }
+    bool EndObject(rapidjson::SizeType) {
+        if (place_ == Place::name) {
+            place_ = Place::end;
+        } else if (place_ == Place::bytes_end) {
+            place_ = Place::name;
+        } else {
+            return false;
+        }
+        return true;
+    }
+
+  private:
+    enum class Place { begin, name, value, bytes_name, base64, bytes_end, end };
+
+    template <class T>
+    bool add(T value) {
+        if (place_ != Place::value) return false;
+        place_ = Place::name;
+        return emplace(std::move(value));
+    }
+    template <class T>
+    bool emplace(T value) {
+        const std::size_t size = item_.size();
+        item_.emplace_hint(item_.end(), name_, std::move(value));
+        return item_.size() != size;
+    }
+
+    store::Item& item_;
+    Place place_ = Place::begin;
+    std::string name_;
+};
+
+}  // namespace
+
+std::string item_text(const store::Item& item) {
+    thread_local rapidjson::StringBuffer buffer;
+    buffer.Clear();
+    Writer writer{buffer};
+    writer.StartObject();
+    for (const auto& [name, value] : item) {
+        write_string(writer, name);
+        if (const auto* text = std::get_if<std::string>(&value)) {
+            write_string(writer, *text);
+        } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
+            writer.Int64(*number);
+        } else {
+            writer.StartObject();
+            write_string(writer, bytes_name);
+            write_string(writer, base64(std::get<store::Bytes>(value)));
+            writer.EndObject();
+        }
+    }
+    writer.EndObject();
+    return {buffer.GetString(), buffer.GetSize()};
+}
+
+store::Item parse_item(std::string_view text) {
+    // The reader unescapes in place, which spares a copy of every string; so it gets a copy of the whole.
+    thread_local std::string copy;
+    copy.assign(text);
+    store::Item item;
+    Builder builder{item};
+    rapidjson::InsituStringStream stream{copy.data()};
+    thread_local rapidjson::Reader reader;
+    const rapidjson::ParseResult result =
+        reader.Parse<rapidjson::kParseInsituFlag | rapidjson::kParseValidateEncodingFlag>(stream, builder);
+    if (!result) {
+        const char* reason = result.Code() == rapidjson::kParseErrorTermination
+                                 ? "It is JSON, but not of the form that an item is stored in."
+                                 : rapidjson::GetParseError_En(result.Code());
+        throw CorruptionError("the stored text of an item is damaged at byte " + std::to_string(result.Offset()) +
+                              ": " + reason);
+    }
+    return item;
+}
+
+}  // namespace varve::sqlite

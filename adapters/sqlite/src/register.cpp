@@ -1,0 +1,47 @@
+#include <varve/core/suggest.h>
+#include <varve/sqlite/sqlite.h>
+#include <varve/store/open.h>
+
+#include <array>
+#include <charconv>
+
+namespace varve::sqlite {
+namespace {
+
+Options options_of(const store::Url& url) {
+    Options options{.path = url.location};
+    for (const auto& [name, value] : url.options) {
+        if (name == "synchronous") {
+            static const std::array<std::string, 2> known{"full", "normal"};
+            if (value != known[0] && value != known[1]) {
+                throw ConfigError("synchronous of a sqlite URL is full or normal" + suggest(value, known));
+            }
+            options.synchronous = value == known[0] ? Synchronous::full : Synchronous::normal;
+        } else {
+            std::int64_t milliseconds = 0;
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
+            constexpr std::int64_t day = 86'400'000;
+            if (error != std::errc{} || end != value.data() + value.size() || milliseconds < 0 || milliseconds > day) {
+                throw ConfigError("busy_timeout_ms of a sqlite URL is a number from 0 to " + std::to_string(day));
+            }
+            options.busy_timeout = std::chrono::milliseconds{milliseconds};
+        }
+    }
+    return options;
+}
+
+}  // namespace
+}  // namespace varve::sqlite
+
+/// The linker is told to look for this name, so that this file, which nothing else refers to, becomes part of the
+/// program.
+extern "C" {
+extern const bool varve_adapter_sqlite;
+const bool varve_adapter_sqlite = [] {
+    varve::store::register_adapter(
+        {.scheme = "sqlite", .options = {"synchronous", "busy_timeout_ms"}, .open = [](const varve::store::Url& url) {
+             return varve::sqlite::open(varve::sqlite::options_of(url));
+         }});
+    return true;
+}();
+}

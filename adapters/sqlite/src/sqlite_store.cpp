@@ -1,0 +1,321 @@
+#include "sqlite_store.h"
+
+#include "file_format.h"
+#include "item_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <limits>
+
+namespace varve::sqlite {
+namespace {
+
+constexpr std::size_t idle_readers_max = 16;
+constexpr std::size_t atomic_writes_max = 10'000;
+
+/// Checks the file before anything opens it for good.
+Options checked(Options options) {
+    if (options.path.empty()) throw ConfigError("a sqlite URL names a file, as in sqlite:bank.db");
+    if (options.path == ":memory:") {
+        throw ConfigError("sqlite keeps its data in a file; for a store in memory use memory: instead");
+    }
+    // The process may change its directory before the next connection is opened.
+    options.path = std::filesystem::absolute(options.path).lexically_normal().string();
+    prepare_file(options);
+    return options;
+}
+
+/// SQLite reads a negative LIMIT as none.
+std::int64_t sql_limit(std::size_t limit) {
+    return static_cast<std::int64_t>(std::min<std::size_t>(limit, INT64_MAX));
+}
+
+/// FNV-1a.
+std::uint64_t hash(std::string_view text) {
+    std::uint64_t value = 0xcbf29ce484222325U;
+    for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+    return value;
+}
+
+std::string shape(const store::TableSchema& schema) {
+    static constexpr const char* types[] = {"", "integer", "text"};
+    std::string text = "(" + schema.partition_attribute;
+    if (schema.sort != store::SortType::none) {
+        text += ", " + schema.sort_attribute + " " + types[static_cast<std::size_t>(schema.sort)];
+    }
+    text += ")";
+    if (!schema.expiry_attribute.empty()) text += " expiring by " + schema.expiry_attribute;
+    return text;
+}
+
+// How a page's `next` names the last key that was read: the sort key alone, or for a scan
+//     size of the partition key in bytes ':' partition key [sort key]
+std::string sort_token(const store::SortKey& sort) {
+    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
+    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
+    return {};
+}
+
+store::SortKey parse_sort_token(const Table& table, std::string_view token) {
+    switch (table.schema().sort) {
+        case store::SortType::none:
+            if (token.empty()) return {};
+            break;
+        case store::SortType::text:
+            if (!token.empty()) return std::string{token};
+            break;
+        case store::SortType::integer: {
+            std::int64_t number = 0;
+            const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
+            if (error == std::errc{} && end == token.data() + token.size() && !token.empty()) return number;
+            break;
+        }
+    }
+    throw InvalidError("the page's `next` does not belong to table '" + table.schema().name + "'");
+}
+
+std::string key_token(const store::Key& key) {
+    return std::to_string(key.partition.size()) + ":" + key.partition + sort_token(key.sort);
+}
+
+store::Key parse_key_token(const Table& table, std::string_view token) {
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), size);
+    const std::string_view rest{end, static_cast<std::size_t>(token.data() + token.size() - end)};
+    if (error != std::errc{} || !rest.starts_with(':') || size > rest.size() - 1) {
+        throw InvalidError("the page's `next` does not belong to a scan of table '" + table.schema().name + "'");
+    }
+    return {.table = table.schema().name,
+            .partition = std::string{rest.substr(1, size)},
+            .sort = parse_sort_token(table, rest.substr(1 + size))};
+}
+
+void check_bound(const Table& table, const store::SortKey& bound) {
+    if (bound.index() != 0 && bound.index() != static_cast<std::size_t>(table.schema().sort)) {
+        throw InvalidError("a query of table '" + table.schema().name +
+                           "' has a bound of another type than its sort key");
+    }
+}
+
+}  // namespace
+
+SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
+    {
+        const std::lock_guard lock{store.readers_mutex_};
+        if (!store.readers_.empty()) {
+            connection_ = std::move(store.readers_.back());
+            store.readers_.pop_back();
+        }
+    }
+    if (!connection_) connection_ = std::make_unique<Connection>(store.options_, Connection::Mode::read);
+}
+
+SqliteStore::Reader::~Reader() {
+    const std::lock_guard lock{store_.readers_mutex_};
+    if (store_.readers_.size() < idle_readers_max) store_.readers_.push_back(std::move(connection_));
+}
+
+SqliteStore::SqliteStore(Options options) : options_(checked(std::move(options))), writer_(options_) {
+    readers_.reserve(idle_readers_max);
+}
+
+SqliteStore::~SqliteStore() = default;
+
+const Table& SqliteStore::remember(Table table) {
+    const std::lock_guard lock{tables_mutex_};
+    const std::string name = table.schema().name;
+    return *tables_.try_emplace(name, std::make_unique<const Table>(std::move(table))).first->second;
+}
+
+const Table& SqliteStore::table(const std::string& name) {
+    {
+        const std::shared_lock lock{tables_mutex_};
+        const auto found = tables_.find(name);
+        if (found != tables_.end()) return *found->second;
+    }
+    std::optional<Table> stored;
+    {
+        Reader reader{*this};
+        stored = find_table(*reader, name);
+    }
+    if (!stored)
+        throw InvalidError("there is no table '" + name + "' in the SQLite file " + options_.path +
+                           "; call ensure_table first");
+    return remember(std::move(*stored));
+}
+
+void SqliteStore::ensure_table(const store::TableSchema& schema) {
+    check(schema);
+    const auto compare = [&](const store::TableSchema& stored) {
+        if (stored == schema) return;
+        throw ConfigError("table '" + schema.name + "' in the SQLite file " + options_.path + " has the key " +
+                          shape(stored) + ", not " + shape(schema));
+    };
+    try {
+        return compare(table(schema.name).schema());
+    } catch (const InvalidError&) {
+    }
+    Connection connection{options_, Connection::Mode::write};
+    connection.begin();
+    try {
+        std::optional<Table> stored = find_table(connection, schema.name);
+        if (!stored) stored = create_table(connection, schema);
+        connection.commit();
+        compare(remember(std::move(*stored)).schema());
+    } catch (...) {
+        connection.rollback();
+        throw;
+    }
+}
+
+std::vector<std::optional<store::Item>> SqliteStore::read(std::span<const store::Key> keys) {
+    std::vector<const Table*> tables;
+    tables.reserve(keys.size());
+    for (const store::Key& key : keys) {
+        tables.push_back(&table(key.table));
+        check(tables.back()->schema(), key);
+    }
+    std::vector<std::optional<store::Item>> items(keys.size());
+    if (keys.empty()) return items;
+    Reader reader{*this};
+    // One transaction takes and leaves the lock once, instead of once per key.
+    static const std::string begin = "BEGIN";
+    struct Transaction {
+        Connection& connection;
+        ~Transaction() { connection.rollback(); }
+    } const transaction{*reader};
+    if (keys.size() > 1) reader->execute(begin);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        Statement row = reader->prepare(tables[i]->select);
+        row.bind(1, std::string_view{keys[i].partition}).bind(2, keys[i].sort);
+        if (row.step()) items[i] = parse_stored(options_, keys[i], row.text(0));
+    }
+    return items;
+}
+
+std::vector<PreparedWrite> SqliteStore::prepared(std::span<const store::Write> writes) {
+    std::vector<PreparedWrite> prepared;
+    prepared.reserve(writes.size());
+    for (const store::Write& write : writes) {
+        const Table& table = this->table(write.key.table);
+        check(table.schema(), write.key);
+        PreparedWrite one{.write = &write, .table = &table, .text = {}, .applies_to_absent = false};
+        const store::Item* item = nullptr;
+        if (const auto* put = std::get_if<store::Put>(&write.action)) {
+            item = &put->item;
+        } else if (const auto* update = std::get_if<store::Update>(&write.action)) {
+            item = &update->set;
+            for (const std::string& name : update->remove) check(table.schema(), store::Item{{name, {}}});
+        }
+        if (item != nullptr) {
+            check(table.schema(), *item);
+            const std::size_t size = store::bytes(write.key, *item);
+            if (size > item_bytes_max) throw InvalidError(too_large(write.key, size));
+        }
+        if (std::holds_alternative<store::Put>(write.action)) {
+            one.text = item_text(*item);
+            one.applies_to_absent = holds(write.condition, nullptr);
+        }
+        prepared.push_back(std::move(one));
+    }
+    return prepared;
+}
+
+std::vector<store::WriteAnswer> SqliteStore::write(std::span<const store::Write> writes) {
+    check(writes, store::Batch::independent);
+    return writer_.write(prepared(writes));
+}
+
+store::AtomicAnswer SqliteStore::write_atomically(std::span<const store::Write> writes) {
+    check(writes, store::Batch::atomic);
+    if (writes.size() > atomic_writes_max) {
+        throw InvalidError("an atomic batch of " + std::to_string(writes.size()) + " writes; at most " +
+                           std::to_string(atomic_writes_max) + " are allowed");
+    }
+    return writer_.write_atomically(prepared(writes));
+}
+
+store::Page SqliteStore::query(const store::Query& query) {
+    const Table& table = this->table(query.table);
+    if (table.schema().sort == store::SortType::none) {
+        throw InvalidError("table '" + query.table + "' has no sort key to query by; read its items by key");
+    }
+    if (query.limit == 0) throw InvalidError("a query of table '" + query.table + "' with limit 0");
+    check_bound(table, query.first);
+    check_bound(table, query.last);
+    store::SortKey from = query.first;
+    store::SortKey to = query.last;
+    const bool continues = query.next.has_value();
+    if (continues) (query.descending ? to : from) = parse_sort_token(table, *query.next);
+
+    store::Page page;
+    Reader reader{*this};
+    Statement rows = reader->prepare(table.range({.from = from.index() != 0,
+                                                  .from_exclusive = continues && !query.descending,
+                                                  .to = to.index() != 0,
+                                                  .to_exclusive = continues && query.descending,
+                                                  .descending = query.descending}));
+    rows.bind(1, std::string_view{query.partition}).bind(4, sql_limit(query.limit));
+    if (from.index() != 0) rows.bind(2, from);
+    if (to.index() != 0) rows.bind(3, to);
+    while (rows.step()) {
+        store::Key key = table.key(rows, 1);
+        store::Item item = parse_stored(options_, key, rows.text(0));
+        page.records.push_back({std::move(key), std::move(item)});
+    }
+    if (page.records.size() == query.limit) page.next = sort_token(page.records.back().key.sort);
+    return page;
+}
+
+store::Page SqliteStore::scan(const store::Scan& scan) {
+    const Table& table = this->table(scan.table);
+    if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' with limit 0");
+    if (scan.segment >= scan.segments) {
+        throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
+                           " of " + std::to_string(scan.segments));
+    }
+    std::optional<store::Key> after;
+    if (scan.next) after = parse_key_token(table, *scan.next);
+
+    store::Page page;
+    Reader reader{*this};
+    Statement rows = reader->prepare(table.scan(after.has_value()));
+    if (after) rows.bind(1, std::string_view{after->partition}).bind(2, after->sort);
+    while (rows.step()) {
+        if (scan.segments > 1 && hash(rows.text(1)) % scan.segments != scan.segment) continue;
+        if (page.records.size() == scan.limit) {
+            page.next = key_token(page.records.back().key);
+            break;
+        }
+        store::Key key = table.key(rows, 1);
+        store::Item item = parse_stored(options_, key, rows.text(0));
+        page.records.push_back({std::move(key), std::move(item)});
+    }
+    return page;
+}
+
+std::vector<store::Change> SqliteStore::changes(const std::string& name, store::Position after, std::size_t limit) {
+    const Table& table = this->table(name);
+    std::vector<store::Change> changes;
+    if (after >= static_cast<store::Position>(INT64_MAX)) return changes;
+    Reader reader{*this};
+    Statement rows = reader->prepare(table.changes);
+    rows.bind(1, static_cast<std::int64_t>(after)).bind(2, sql_limit(limit));
+    while (rows.step()) {
+        store::Key key = table.key(rows, 2);
+        store::Item item = parse_stored(options_, key, rows.text(1));
+        changes.push_back({static_cast<store::Position>(rows.integer(0)), {std::move(key), std::move(item)}});
+    }
+    return changes;
+}
+
+store::Capabilities SqliteStore::capabilities() const {
+    return {.item_bytes_max = item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
+}
+
+std::shared_ptr<store::ItemStore> open(const Options& options) {
+    return std::make_shared<SqliteStore>(options);
+}
+
+}  // namespace varve::sqlite

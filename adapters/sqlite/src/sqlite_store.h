@@ -1,0 +1,64 @@
+#pragma once
+
+#include "connection.h"
+#include "table.h"
+#include "writer.h"
+
+#include <varve/store/item_store.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+namespace varve::sqlite {
+
+/// The store: one writing connection behind a queue, as many reading ones as there are readers at once.
+class SqliteStore final : public store::ItemStore {
+  public:
+    explicit SqliteStore(Options options);
+    ~SqliteStore() override;
+
+    void ensure_table(const store::TableSchema& schema) override;
+    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
+    store::Page query(const store::Query& query) override;
+    store::Page scan(const store::Scan& scan) override;
+    store::Capabilities capabilities() const override;
+    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
+    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
+
+  private:
+    /// A reading connection, given back at the end of the scope.
+    class Reader {
+      public:
+        explicit Reader(SqliteStore& store);
+        ~Reader();
+        Reader(const Reader&) = delete;
+        Reader& operator=(const Reader&) = delete;
+        Connection* operator->() { return connection_.get(); }
+        Connection& operator*() { return *connection_; }
+
+      private:
+        SqliteStore& store_;
+        std::unique_ptr<Connection> connection_;
+    };
+
+    /// Throws InvalidError if nobody ensured it.
+    const Table& table(const std::string& name);
+    const Table& remember(Table table);
+    std::vector<PreparedWrite> prepared(std::span<const store::Write> writes);
+
+    const Options options_;
+    Writer writer_;
+
+    std::mutex readers_mutex_;
+    std::vector<std::unique_ptr<Connection>> readers_;  // idle ones, guarded by readers_mutex_
+
+    std::shared_mutex tables_mutex_;
+    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_;  // guarded by tables_mutex_; only grows
+};
+
+}  // namespace varve::sqlite
