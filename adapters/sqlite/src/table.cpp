@@ -63,8 +63,9 @@ Table::Table(store::TableSchema schema, std::string sql_name)
     changes = "SELECT " + position_ + ", " + item_ + ", " + key + " FROM " + table_ + " WHERE " + position_ +
               " > ?1 ORDER BY " + position_ + " LIMIT ?2";
     const std::string entry = " WHERE name = " + literal(schema_.name);
-    last_position = "SELECT last_position FROM varve_tables" + entry;
-    set_last_position = "UPDATE varve_tables SET last_position = ?1" + entry;
+    last_position = "SELECT max(last_erased, ifnull((SELECT max(" + position_ + ") FROM " + table_ +
+                    "), 0)) FROM varve_tables" + entry;
+    set_last_erased = "UPDATE varve_tables SET last_erased = ?1" + entry;
 }
 
 void Table::create(Connection& connection) const {
@@ -103,7 +104,7 @@ void create_catalogue(Connection& connection) {
     connection.execute(
         "CREATE TABLE varve_tables (name TEXT PRIMARY KEY, sql_name TEXT NOT NULL, partition_attribute TEXT NOT NULL, "
         "sort_attribute TEXT NOT NULL, sort_type TEXT NOT NULL, expiry_attribute TEXT NOT NULL, "
-        "last_position INTEGER NOT NULL) WITHOUT ROWID");
+        "last_erased INTEGER NOT NULL) WITHOUT ROWID");
 }
 
 std::optional<Table> find_table(Connection& connection, const std::string& name) {
@@ -139,7 +140,7 @@ Table create_table(Connection& connection, const store::TableSchema& schema) {
     connection
         .prepare(
             "INSERT INTO varve_tables (name, sql_name, partition_attribute, sort_attribute, sort_type, "
-            "expiry_attribute, last_position) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)")
+            "expiry_attribute, last_erased) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)")
         .bind(1, std::string_view{schema.name})
         .bind(2, std::string_view{sql_name})
         .bind(3, std::string_view{schema.partition_attribute})

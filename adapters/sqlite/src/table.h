@@ -15,12 +15,15 @@ namespace varve::sqlite {
 ///         "id" TEXT NOT NULL,              -- the partition key, under its attribute's name
 ///         "version" INTEGER NOT NULL,      -- the sort key, if there is one: INTEGER or TEXT
 ///         item TEXT NOT NULL,              -- the other attributes, see item_text.h
-///         position INTEGER NOT NULL,       -- of the item's last write; see varve_tables
+///         position INTEGER NOT NULL,       -- of the item's last write
 ///         PRIMARY KEY ("id", "version")) WITHOUT ROWID;
 ///     CREATE UNIQUE INDEX "accounts~position" ON "accounts" (position);
 ///
-/// and in the file's own table `varve_tables` a row per table: its schema, the name it has in SQLite, and the last
-/// position that was given.
+/// and in the file's own table `varve_tables` a row per table: its schema, the name it has in SQLite, and
+/// `last_erased`.
+///
+/// The next position is one more than the largest in the table, or than `last_erased` if that is larger: the last
+/// position that was given when an item was erased. A counter would do as well, but each commit would write its page.
 ///
 /// SQLite compares names without regard to case and keeps some to itself; a table whose name is taken is kept as
 /// "name~2", which cannot be anybody's name in the port. A column whose name is taken gets a '_' before it.
@@ -41,9 +44,9 @@ class Table {
     std::string insert_if_absent;
     std::string put;
     std::string erase;
-    std::string changes;  ///< 1 after, 2 limit; columns: position, item, partition, sort
-    std::string last_position;
-    std::string set_last_position;  ///< 1 position
+    std::string changes;          ///< 1 after, 2 limit; columns: position, item, partition, sort
+    std::string last_position;    ///< column 0: the last one given
+    std::string set_last_erased;  ///< 1 position
 
     /// Columns item, partition, sort; 1 partition, 2 from, 3 to, 4 limit.
     struct Range {

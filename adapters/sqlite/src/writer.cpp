@@ -98,8 +98,8 @@ void Writer::commit(CommitQueue::Group& group) {
             members.push_back(&request);
             run(request);
         }
-        for (const auto& [table, position] : positions_) {
-            connection_.prepare(table->set_last_position).bind(1, position).run();
+        for (const auto& [table, positions] : positions_) {
+            if (positions.erased) connection_.prepare(table->set_last_erased).bind(1, positions.last).run();
         }
         connection_.commit();
     } catch (const Error& error) {
@@ -200,16 +200,17 @@ void Writer::apply(const PreparedWrite& prepared, const store::Item* current) {
         if (size > item_bytes_max) throw InvalidError(too_large(write.key, size));
         put(prepared, prepared.table->put, item_text(*item));
     } else {
-        connection_.prepare(prepared.table->erase)
-            .bind(1, std::string_view{write.key.partition})
-            .bind(2, write.key.sort)
-            .run();
+        Positions& positions = this->positions(*prepared.table);
+        Statement erase = connection_.prepare(prepared.table->erase);
+        if (erase.bind(1, std::string_view{write.key.partition}).bind(2, write.key.sort).run() != 0) {
+            positions.erased = true;
+        }
     }
 }
 
 bool Writer::put(const PreparedWrite& prepared, const std::string& sql, std::string_view text) {
     const store::Key& key = prepared.write->key;
-    std::int64_t& last = last_position(*prepared.table);
+    std::int64_t& last = positions(*prepared.table).last;
     const int changed = connection_.prepare(sql)
                             .bind(1, std::string_view{key.partition})
                             .bind(2, key.sort)
@@ -220,15 +221,15 @@ bool Writer::put(const PreparedWrite& prepared, const std::string& sql, std::str
     return changed != 0;
 }
 
-std::int64_t& Writer::last_position(const Table& table) {
-    const auto [found, added] = positions_.try_emplace(&table, 0);
+Writer::Positions& Writer::positions(const Table& table) {
+    const auto [found, added] = positions_.try_emplace(&table);
     if (added) {
         Statement row = connection_.prepare(table.last_position);
         if (!row.step()) {
             throw CorruptionError("varve_tables of the SQLite file " + options_.path + " does not know table '" +
                                   table.schema().name + "' any more");
         }
-        found->second = row.integer(0);
+        found->second.last = row.integer(0);
     }
     return found->second;
 }

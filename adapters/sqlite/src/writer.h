@@ -43,6 +43,11 @@ class Writer {
         void fail(const Failure& failure);
     };
 
+    struct Positions {
+        std::int64_t last = 0;
+        bool erased = false;  ///< an item was, so that the table may no longer tell which was the last
+    };
+
     // These run in the leader's thread.
     void commit(CommitQueue::Group& group);
     void run(Request& request);
@@ -53,12 +58,12 @@ class Writer {
     void apply(const PreparedWrite& prepared, const store::Item* current);
     /// Runs `sql`, a statement of the prepared write's table that stores `text`, and returns whether it stored it.
     bool put(const PreparedWrite& prepared, const std::string& sql, std::string_view text);
-    std::int64_t& last_position(const Table& table);
+    Positions& positions(const Table& table);
 
     const Options& options_;
     // Belong to the leader:
     Connection connection_;
-    std::unordered_map<const Table*, std::int64_t> positions_;  // the last ones given, of this transaction's tables
+    std::unordered_map<const Table*, Positions> positions_;  // of the tables written to in this transaction
     CommitQueue queue_;
 };
 

@@ -53,8 +53,8 @@ TEST(StoredFormat, a_foreign_program_reads_items_as_json) {
               std::vector<std::string>{"9223372036854775807"});
     EXPECT_EQ(foreign_query(file.path(),
                             "SELECT name, sql_name, partition_attribute, sort_attribute, sort_type, "
-                            "expiry_attribute, last_position FROM varve_tables"),
-              std::vector<std::string>{"accounts|accounts|id|version|INTEGER||1"});
+                            "expiry_attribute, last_erased FROM varve_tables"),
+              std::vector<std::string>{"accounts|accounts|id|version|INTEGER||0"});
     EXPECT_EQ(foreign_query(file.path(), "PRAGMA integrity_check"), std::vector<std::string>{"ok"});
 }
 
