@@ -12,7 +12,7 @@ namespace varve::sqlite {
 namespace {
 
 constexpr std::size_t idle_readers_max = 16;
-constexpr std::size_t atomic_writes_max = 10'000;
+constexpr std::size_t atomic_writes_max = 2000;
 
 /// Checks the file before anything opens it for good.
 Options checked(Options options) {
@@ -91,10 +91,20 @@ store::Key parse_key_token(const Table& table, std::string_view token) {
             .sort = parse_sort_token(table, rest.substr(1 + size))};
 }
 
-void check_bound(const Table& table, const store::SortKey& bound) {
-    if (bound.index() != 0 && bound.index() != static_cast<std::size_t>(table.schema().sort)) {
-        throw InvalidError("a query of table '" + table.schema().name +
-                           "' has a bound of another type than its sort key");
+/// Throws InvalidError unless partition and bounds could be those of a key.
+void check(const Table& table, const store::Query& query) {
+    const store::TableSchema& schema = table.schema();
+    if (schema.sort == store::SortType::none) {
+        throw InvalidError("table '" + schema.name + "' has no sort key to query by; read its items by key");
+    }
+    if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' with limit 0");
+    store::Key key{.table = schema.name, .partition = query.partition, .sort = std::int64_t{0}};
+    if (schema.sort == store::SortType::text) key.sort = "any";
+    check(schema, key);
+    for (const store::SortKey* const bound : {&query.first, &query.last}) {
+        if (std::holds_alternative<std::monostate>(*bound)) continue;
+        key.sort = *bound;
+        check(schema, key);
     }
 }
 
@@ -238,12 +248,7 @@ store::AtomicAnswer SqliteStore::write_atomically(std::span<const store::Write> 
 
 store::Page SqliteStore::query(const store::Query& query) {
     const Table& table = this->table(query.table);
-    if (table.schema().sort == store::SortType::none) {
-        throw InvalidError("table '" + query.table + "' has no sort key to query by; read its items by key");
-    }
-    if (query.limit == 0) throw InvalidError("a query of table '" + query.table + "' with limit 0");
-    check_bound(table, query.first);
-    check_bound(table, query.last);
+    check(table, query);
     store::SortKey from = query.first;
     store::SortKey to = query.last;
     const bool continues = query.next.has_value();
