@@ -1,0 +1,84 @@
+#pragma once
+
+#include <varve/core/json_types.h>
+#include <varve/core/result.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace varve::json {
+
+/// JSON of plain structs: what events, commands, read models and messages are stored as. A plain struct is an aggregate
+/// without base classes, with up to 64 fields; nothing is registered, the fields' names are the JSON names.
+///
+///     struct Line   { std::string product; std::int64_t cents = 0; };
+///     struct Placed { std::string order; std::vector<Line> lines; std::optional<std::string> note; };
+///
+///     std::string text = json::encode(Placed{"o-1", {{"tea", 420}}, {}});
+///     // {"order":"o-1","lines":[{"product":"tea","cents":420}]}
+///     auto placed = json::decode<Placed>(text);
+///     if (!placed) report(placed.error().message);   // $.lines[0].cents: expected an integer, found a string
+///
+/// | C++                                   | JSON                                                                  |
+/// |---------------------------------------|-----------------------------------------------------------------------|
+/// | bool, integers of 1 to 8 bytes        | true, 42; exact, refused where it does not fit                        |
+/// | double, float                         | the shortest number that reads back the same; NaN and infinity refused |
+/// | std::string                           | a string; valid UTF-8 both ways, else refused                         |
+/// | enum                                  | its enumerator's name; values from -128 to 255                        |
+/// | varve::Time                           | "2026-01-31T12:00:00.000000Z"                                         |
+/// | std::chrono::duration of integers     | its count                                                             |
+/// | std::optional                         | left out of an object when empty; null is read, too                   |
+/// | std::vector and its like, std::array  | an array                                                              |
+/// | std::map and its like                 | an object; keys are strings, integers or enums                        |
+/// | std::variant                          | {"Name":value}: T::name (a constexpr string_view), else the type name |
+/// | json::Raw                             | any value, verbatim                                                   |
+///
+/// Reading is lenient where formats grow and strict elsewhere: unknown members are skipped; a missing one leaves its
+/// field at what the struct's definition says; a repeated member, a number that does not fit, trailing text, a lone
+/// surrogate and invalid UTF-8 are errors.
+///
+/// Threads: all functions may be called from any thread.
+struct DecodeError {
+    std::string message;  ///< where and what, as "$.lines[3].cents: expected an integer, found a string"
+};
+
+struct DecodeOptions {
+    std::size_t depth_max = 64;                ///< objects and arrays within each other
+    std::size_t bytes_max = 16 * 1024 * 1024;  ///< of the whole text
+    bool require_all = false;                  ///< a missing member is an error, unless its field is an optional
+};
+
+struct EncodeOptions {
+    std::size_t depth_max = 64;                ///< objects and arrays within each other; a call stack of that depth
+    std::size_t bytes_max = 16 * 1024 * 1024;  ///< of the whole text
+};
+
+namespace detail {
+
+std::string encode(const Type& type, const void* value, const EncodeOptions& options);
+/// The error's message, empty if there is none. The value is unspecified after an error.
+std::string decode(const Type& type, void* value, std::string_view text, const DecodeOptions& options);
+
+}  // namespace detail
+
+/// Compact JSON, members in the order of declaration. Throws InvalidError, which names the path, for what JSON cannot
+/// hold and beyond the limits.
+template <class T>
+std::string encode(const T& value, const EncodeOptions& options = {}) {
+    return detail::encode(detail::TypeOf<T>::value, &value, options);
+}
+
+/// The value, or what is wrong with the text.
+template <class T>
+Result<T, DecodeError> decode(std::string_view text, const DecodeOptions& options = {}) {
+    T value{};
+    std::string message = detail::decode(detail::TypeOf<T>::value, &value, text, options);
+    if (!message.empty()) return DecodeError{std::move(message)};
+    return value;
+}
+
+/// The text as a JSON string literal, quotes included. Throws InvalidError unless it is valid UTF-8.
+std::string quote(std::string_view text);
+
+}  // namespace varve::json

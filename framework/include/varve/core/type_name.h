@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+
+namespace varve {
+namespace detail {
+
+/// The compiler's own spelling of this function, T included; `auto` keeps other types out of it.
+template <class T>
+consteval auto spelled() {
+    return __PRETTY_FUNCTION__;
+}
+
+/// From "... [with T = bank::Deposited]" (g++) or "... [T = bank::Deposited]" (clang) to "Deposited". Scopes inside
+/// template arguments and function signatures, as in "Changed<bank::Limit>" and "run(int)::Local", do not count.
+consteval std::string_view unqualified(std::string_view spelling) {
+    const std::size_t begin = spelling.find("T = ") + 4;
+    const std::string_view type = spelling.substr(begin, spelling.rfind(']') - begin);
+    std::size_t name = 0;
+    int depth = 0;
+    for (std::size_t i = 0; i < type.size(); ++i) {
+        const char c = type[i];
+        if (c == '<' || c == '(' || c == '{') ++depth;
+        if (c == '>' || c == ')' || c == '}') --depth;
+        if (c == ':' && depth == 0) name = i + 1;
+    }
+    return type.substr(name);
+}
+
+}  // namespace detail
+
+/// The unqualified name of a type: "Deposited" for bank::Deposited. The same with every compiler as long as the type is
+/// no template; a stored format must not rely on the spelling of template arguments.
+template <class T>
+consteval std::string_view type_name() {
+    return detail::unqualified(detail::spelled<T>());
+}
+
+}  // namespace varve
