@@ -2,7 +2,9 @@
 
 #include <varve/core/error.h>
 
+#include <atomic>
 #include <map>
+#include <memory>
 
 namespace varve::testing::detail {
 namespace {
@@ -27,6 +29,32 @@ void require_order(const std::vector<Change>& changes, const std::vector<Record>
         after = changes[i].position;
         require_equal({changes[i].record}, std::vector<Record>{expected[i]}, "change " + std::to_string(i));
     }
+}
+
+/// Runs `write(0)` … `write(writers - 1)` beside somebody who passes every change to `see`, to the last one after the
+/// last writer has ended, however it ended.
+template <class Write, class See>
+void write_and_follow(ItemStore& store, std::size_t writers, std::size_t limit, Write write, See see) {
+    std::atomic<std::size_t> running = writers;
+    in_parallel(writers + 1, [&](std::size_t thread) {
+        if (thread < writers) {
+            const auto ended = [&running](void*) { --running; };
+            const std::unique_ptr<void, decltype(ended)> at_end{&running, ended};
+            write(thread);
+            return;
+        }
+        Position last = 0;
+        for (bool over = false; !over;) {
+            over = running == 0;
+            for (auto found = store.changes("numbers", last, limit); !found.empty();
+                 found = store.changes("numbers", last, limit)) {
+                for (const Change& one : found) {
+                    see(one, last);
+                    last = one.position;
+                }
+            }
+        }
+    });
 }
 
 }  // namespace
@@ -127,23 +155,15 @@ void add_change_cases(Cases& cases) {
         constexpr std::size_t writers = 4;
         constexpr int items = 60;
         std::map<Key, int> seen;
-        in_parallel(writers + 1, [&](std::size_t thread) {
-            if (thread < writers) {
-                for (int i = 0; i < items; ++i) {
-                    const Key key = number("p" + std::to_string(i % 3), static_cast<int>(thread) * items + i);
-                    put(*fresh.store, key);
-                }
-                return;
+        const auto write = [&](std::size_t thread) {
+            for (int i = 0; i < items; ++i) {
+                put(*fresh.store, number("p" + std::to_string(i % 3), static_cast<int>(thread) * items + i));
             }
-            // Nothing is written twice, so positions stay dense: a gap is one that would appear too late.
-            Position last = 0;
-            while (last < writers * items) {
-                for (const Change& one : fresh.store->changes("numbers", last, 7)) {
-                    require_equal(one.position, last + 1, "the next visible position");
-                    last = one.position;
-                    require_equal(++seen[one.record.key], 1, "times that " + to_string(one.record.key) + " appeared");
-                }
-            }
+        };
+        // Nothing is written twice, so positions stay dense: a gap is one that would appear too late.
+        write_and_follow(*fresh.store, writers, 7, write, [&](const Change& one, Position last) {
+            require_equal(one.position, last + 1, "the next visible position");
+            require_equal(++seen[one.record.key], 1, "times that " + to_string(one.record.key) + " appeared");
         });
         require_equal(seen.size(), writers * items, "items seen");
     });
@@ -155,32 +175,20 @@ void add_change_cases(Cases& cases) {
         constexpr int rounds = 60;
         constexpr int items = 5;
         std::map<Key, std::int64_t> followed;
-        const auto last_round = [&](const std::map<Key, std::int64_t>& state) {
-            std::size_t finished = 0;
-            for (const auto& [key, round] : state) finished += round >= rounds - items;
-            return finished == writers * items;
+        const auto write = [&](std::size_t thread) {
+            for (int i = 0; i < rounds; ++i) {
+                put(*fresh.store, number("p" + std::to_string(i % items), static_cast<int>(thread)), {{"round", i}});
+            }
         };
-        in_parallel(writers + 1, [&](std::size_t thread) {
-            if (thread < writers) {
-                for (int i = 0; i < rounds; ++i) {
-                    put(*fresh.store, number("p" + std::to_string(i % items), static_cast<int>(thread)),
-                        {{"round", i}});
-                }
-                return;
-            }
-            Position last = 0;
-            while (!last_round(followed)) {
-                for (const Change& one : fresh.store->changes("numbers", last, 4)) {
-                    require(one.position > last, "positions do not ascend");
-                    last = one.position;
-                    const std::int64_t* round = integer(one.record.item, "round");
-                    require(round != nullptr, "an item without its attribute");
-                    const auto [entry, is_new] = followed.try_emplace(one.record.key, *round);
-                    require(is_new || entry->second < *round, to_string(one.record.key) + " went back in time");
-                    entry->second = *round;
-                }
-            }
+        write_and_follow(*fresh.store, writers, 4, write, [&](const Change& one, Position last) {
+            require(one.position > last, "positions do not ascend");
+            const std::int64_t* round = integer(one.record.item, "round");
+            require(round != nullptr, "an item without its attribute");
+            const auto [entry, is_new] = followed.try_emplace(one.record.key, *round);
+            require(is_new || entry->second < *round, to_string(one.record.key) + " went back in time");
+            entry->second = *round;
         });
+        require_equal(followed.size(), writers * items, "items followed");
         for (const auto& [key, round] : followed) {
             require_equal(read_one(*fresh.store, key), {Item{{"round", round}}}, to_string(key));
         }

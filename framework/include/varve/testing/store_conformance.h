@@ -2,6 +2,7 @@
 
 #include <varve/store/item_store.h>
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -12,8 +13,8 @@ namespace varve::testing {
 
 /// An empty store for one case, and more handles on the same data.
 struct FreshStore {
-    FreshStore(std::shared_ptr<store::ItemStore> s,
-               std::function<std::shared_ptr<store::ItemStore>()> another_handle = {})
+    template <std::derived_from<store::ItemStore> Store>
+    FreshStore(std::shared_ptr<Store> s, std::function<std::shared_ptr<store::ItemStore>()> another_handle = {})
         : store(std::move(s)), connect(std::move(another_handle)) {}
 
     std::shared_ptr<store::ItemStore> store;
