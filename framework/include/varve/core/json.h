@@ -7,8 +7,6 @@
 #include <string>
 #include <string_view>
 
-namespace varve::json {
-
 /// JSON of plain structs: what events, commands, read models and messages are stored as. A plain struct is an aggregate
 /// without base classes, with up to 64 fields; nothing is registered, the fields' names are the JSON names.
 ///
@@ -23,7 +21,7 @@ namespace varve::json {
 /// | C++                                   | JSON                                                                  |
 /// |---------------------------------------|-----------------------------------------------------------------------|
 /// | bool, integers of 1 to 8 bytes        | true, 42; exact, refused where it does not fit                        |
-/// | double, float                         | the shortest number that reads back the same; NaN and infinity refused |
+/// | double, float                         | the shortest number that reads back the same; no NaN, no infinity  |
 /// | std::string                           | a string; valid UTF-8 both ways, else refused                         |
 /// | enum                                  | its enumerator's name; values from -128 to 255                        |
 /// | varve::Time                           | "2026-01-31T12:00:00.000000Z"                                         |
@@ -36,9 +34,12 @@ namespace varve::json {
 ///
 /// Reading is lenient where formats grow and strict elsewhere: unknown members are skipped; a missing one leaves its
 /// field at what the struct's definition says; a repeated member, a number that does not fit, trailing text, a lone
-/// surrogate and invalid UTF-8 are errors.
+/// surrogate, invalid UTF-8 and a number beyond the range of a double (also in what is skipped) are errors.
 ///
 /// Threads: all functions may be called from any thread.
+namespace varve::json {
+
+/// What is wrong with a text.
 struct DecodeError {
     std::string message;  ///< where and what, as "$.lines[3].cents: expected an integer, found a string"
 };

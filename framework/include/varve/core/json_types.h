@@ -318,7 +318,9 @@ inline constexpr bool unsupported = false;
 
 template <class T>
 consteval Type describe() {
-    if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::is_const_v<T>) {
+        static_assert(unsupported<T>, "a field of a plain struct must not be const: decoding writes to it");
+    } else if constexpr (std::same_as<T, bool>) {
         return Type{Kind::boolean};
     } else if constexpr (Integer<T>) {
         return Type{std::is_signed_v<T> ? Kind::signed_integer : Kind::unsigned_integer, sizeof(T)};
@@ -345,13 +347,14 @@ consteval Type describe() {
         return Type{&MapOf<T>::value};
     } else if constexpr (GrowingSequence<T>) {
         return Type{&SequenceOf<T>::value};
-    } else if constexpr (std::is_class_v<T> && !std::is_const_v<T>) {
+    } else if constexpr (std::is_class_v<T>) {
         if constexpr (varve::detail::require_plain_struct<T>()) return Type{&ObjectOf<T>::value};
     } else {
         static_assert(unsupported<T>,
                       "a field of type T has no JSON form: use bool, a sized integer, double, std::string, an enum, "
                       "varve::Time, a duration, optional, vector, array, map, variant or a plain struct of these");
     }
+    return Type{Kind::raw};  // after a failed assertion only
 }
 
 template <class T>
