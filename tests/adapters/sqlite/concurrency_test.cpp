@@ -49,6 +49,7 @@ TEST(GroupCommit, all_waiting_writers_share_an_fsync) {
     FaultyVfs vfs;
     const auto store = sqlite::open(file.options());
     store->ensure_table(accounts);
+    vfs.sync_us = 1000;
     vfs.log_syncs = 0;
     std::vector<std::jthread> writers;
     for (int i = 0; i < threads; ++i) {

@@ -1,7 +1,9 @@
 #include "faulty_vfs.h"
 
 #include <cassert>
+#include <chrono>
 #include <cstddef>
+#include <thread>
 
 #include <sqlite3.h>
 
@@ -44,6 +46,7 @@ int write(sqlite3_file* file, const void* data, int size, sqlite3_int64 offset) 
 
 int sync(sqlite3_file* file, int flags) {
     if (reinterpret_cast<File*>(file)->is_log) ++current->log_syncs;
+    if (current->sync_us > 0) std::this_thread::sleep_for(std::chrono::microseconds{current->sync_us});
     if (current->sync_fails) return SQLITE_IOERR_FSYNC;
     return inner(file)->pMethods->xSync(inner(file), flags);
 }

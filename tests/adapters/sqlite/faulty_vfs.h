@@ -14,6 +14,7 @@ class FaultyVfs {
     FaultyVfs& operator=(const FaultyVfs&) = delete;
 
     std::atomic<int> log_syncs = 0;        ///< fsyncs of write-ahead logs so far
+    std::atomic<int> sync_us = 0;          ///< how long an fsync takes in addition, as on a slow disk
     std::atomic<bool> disk_full = false;   ///< writes find no space
     std::atomic<bool> sync_fails = false;  ///< fsyncs report an error of the disk
     std::atomic<bool> read_fails = false;  ///< reads report an error of the disk
