@@ -14,8 +14,8 @@ namespace varve::sqlite {
 /// A directory of its own for a store's file, removed at the end of the test.
 class ScratchFile {
   public:
-    ScratchFile() {
-        std::string name = (std::filesystem::temp_directory_path() / "varve-sqlite-XXXXXX").string();
+    explicit ScratchFile(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+        std::string name = (in / "varve-sqlite-XXXXXX").string();
         if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
         directory_ = name;
     }
