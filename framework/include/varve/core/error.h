@@ -67,8 +67,16 @@ struct ConflictError : Error {
 };
 
 /// Nobody knows yet whether it happened. `Application::resolve` tells, as soon as the store answers again.
-struct InDoubtError : Error {
-    explicit InDoubtError(std::string message) : Error({ErrorKind::in_doubt, true, std::move(message)}) {}
+class InDoubtError : public Error {
+  public:
+    explicit InDoubtError(std::string message, std::string transaction = {})
+        : Error({ErrorKind::in_doubt, true, std::move(message)}), transaction_(std::move(transaction)) {}
+
+    /// The handle that `Application::resolve` takes, in any process; empty for what was no transaction.
+    const std::string& transaction() const noexcept { return transaction_; }
+
+  private:
+    std::string transaction_;
 };
 
 /// The store did not answer, and certainly nothing was changed.

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <varve/commands/transaction.h>
+#include <varve/core/executor.h>
+#include <varve/events/event_store.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace varve {
+
+template <class T>
+class Rows;
+
+struct ApplicationOptions {
+    RetryPolicy retry = {};  ///< of a command that loses against others
+    transactions::Options transactions = {};
+    /// Whether this application finishes what died processes have left (transactions/sweeper.h), and how often it
+    /// looks. Only on stores with ordered changes.
+    bool sweep = true;
+    Duration sweep_interval = std::chrono::milliseconds{500};
+    std::size_t background_threads = 2;              ///< that finalise after the acknowledgement
+    std::size_t remembered_aggregates_max = 10'000;  ///< whose last states are kept in memory
+    Runtime runtime = {};
+    Executor* executor = nullptr;  ///< instead of threads of its own; must outlive the application
+};
+
+/// An aggregate as it was read.
+template <class A>
+struct Loaded {
+    A state;
+    Version version = 0;  ///< 0: it has no events yet
+};
+
+/// Up to which point in its history an aggregate is loaded.
+struct AsOf {
+    std::variant<Version, Time> point;
+    static AsOf version(Version version) { return {version}; }
+    static AsOf time(Time time) { return {time}; }
+};
+
+/// Where an application begins: executes commands on aggregates in one store, reads them and their read models.
+///
+///     varve::Application bank{varve::open("sqlite:bank.db")};
+///     bank.execute<Account>("alice", Deposit{100'00});
+///
+/// Threads: all methods may be called from any thread; project() before the first command. The destructor finishes what
+/// runs in the background and joins its threads.
+///
+/// Errors of execute and transact: ConflictError after the last attempt, InDoubtError when the outcome is unknown
+/// (repeat it only under a command id), those of the store. An exception that a handler or body throws passes through,
+/// and nothing is written.
+class Application {
+  public:
+    explicit Application(std::shared_ptr<store::ItemStore> store, ApplicationOptions options = {});
+    ~Application();
+    Application(const Application&) = delete;
+    Application& operator=(const Application&) = delete;
+
+    /// Loads, decides, appends; again on conflict.
+    template <Aggregate A, class Command>
+    requires(detail::aggregate_has_decide_for<A, Command>::value) Outcome
+        execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
+        return run(
+            [&](Transaction& tx) {
+                if (options.expected_version)
+                    check_version(stream_name(aggregate_type<A>(), id), tx.version<A>(id), *options.expected_version);
+                tx.execute<A>(id, command);
+            },
+            options);
+    }
+
+    /// Runs `body` and commits what it decided, all or nothing: strictly serializable over aggregates and rows, what
+    /// was only read included. Again on conflict.
+    Outcome transact(const std::function<void(Transaction&)>& body, const CommandOptions& options = {});
+
+    /// Read committed: every acknowledged commit, nothing else.
+    template <Aggregate A>
+    Loaded<A> load(std::string_view id) {
+        return loaded<A>(repository_.load(aggregate_type<A>(), stream_name(aggregate_type<A>(), id)));
+    }
+    template <Aggregate A>
+    Loaded<A> load(std::string_view id, AsOf as_of) {
+        return loaded<A>(load_as_of(aggregate_type<A>(), stream_name(aggregate_type<A>(), id), as_of));
+    }
+
+    /// The events of one aggregate.
+    template <Aggregate A>
+    Stream history(std::string_view id) {
+        return events_.load(stream_name(aggregate_type<A>(), id));
+    }
+
+    /// A read model (projections/rows.h).
+    template <class T>
+    Rows<T> rows();
+
+    /// From now on `projection` runs for every event that a command decides on an A, inside its transaction
+    /// (projections/inline_projection.h).
+    template <Aggregate A, class Projection>
+    void project(Projection projection = {});
+
+    /// Learns the outcome of a command that ended with InDoubtError, from any process: committed, or from now on
+    /// aborted for ever. Takes InDoubtError::transaction().
+    transactions::Verdict resolve(std::string_view transaction) { return coordinator_.resolve(transaction); }
+
+    EventStore& events() { return events_; }
+    transactions::Coordinator& coordinator() { return coordinator_; }
+    const transactions::Metrics& metrics() { return coordinator_.metrics(); }
+
+    /// What rows.h and inline_projection.h need.
+    RowTables& row_tables() { return row_tables_; }
+    void add_projection(std::string_view aggregate, std::function<void(Transaction&, const DecidedEvent&)> projection);
+
+  private:
+    template <class A>
+    static Loaded<A> loaded(aggregates::Folded folded) {
+        return {.state = std::move(*static_cast<A*>(folded.state.get())), .version = folded.head};
+    }
+
+    Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
+    static void check_version(const std::string& stream, Version actual, Version expected);
+    aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
+    void sweep(const std::stop_token& stop);
+
+    std::shared_ptr<store::ItemStore> store_;
+    const ApplicationOptions options_;
+    std::unique_ptr<Executor> threads_;  // unless the options bring one
+    Executor& executor_;
+    transactions::Coordinator coordinator_;
+    RowTables row_tables_;
+    aggregates::Repository repository_;
+    EventStore events_;
+    detail::InlineProjections projections_;
+    std::jthread sweeper_;  // last: it uses all the others
+};
+
+}  // namespace varve

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <varve/aggregates/decision.h>
+#include <varve/core/result.h>
+#include <varve/events/event.h>
+#include <varve/transactions/coordinator.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace varve {
+
+/// What a command has done.
+struct Receipt {
+    struct Written {
+        std::string stream;
+        Version version;
+        bool operator==(const Written&) const = default;
+    };
+    std::string transaction;       ///< the attempt's id; empty if nothing was written
+    std::vector<Written> written;  ///< the streams that got events, by name, and the slots these are in
+    transactions::Path path = transactions::Path::nothing;
+    unsigned attempts = 1;
+    bool repeated = false;  ///< a command of this id had been executed before: this is what it did then
+};
+
+/// A rejection is a value; it changed nothing.
+using Outcome = Result<Receipt, Rejection>;
+
+/// What a command may carry besides its own fields.
+struct CommandOptions {
+    /// Executed at most once under this id, for ever and by all processes: a repeat does nothing and returns the first
+    /// receipt. Costs one slot more. A rejected command may be tried again under its id. 1 to 200 bytes.
+    std::string command_id = {};
+    /// For `execute`: rejected with code "wrong_version" unless the aggregate is at this version.
+    std::optional<Version> expected_version = {};
+    std::string correlation = {};  ///< stored with the events; the command's id if empty
+    std::string causation = {};
+    std::map<std::string, std::string> headers = {};
+};
+
+}  // namespace varve

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <varve/aggregates/repository.h>
+#include <varve/commands/outcome.h>
+#include <varve/commands/row_tables.h>
+#include <varve/transactions/reservation.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+class Transaction;
+
+/// An event that has just been decided, as an inline projection sees it.
+struct DecidedEvent {
+    std::string_view aggregate_id;
+    Version version;  ///< of the slot it will be in
+    Time time;
+    const void* event;  ///< the aggregate's Event variant
+};
+
+namespace detail {
+/// By aggregate type's name: what runs for each of its events, inside the transaction that decided it.
+using InlineProjections =
+    std::multimap<std::string, std::function<void(Transaction&, const DecidedEvent&)>, std::less<>>;
+
+/// Ends a transaction's body. Not a std::exception, so that a body's `catch (const std::exception&)` lets it through.
+struct Rejected {
+    Rejection rejection;
+};
+}  // namespace detail
+
+/// One attempt of a command over any number of aggregates and rows: what it reads it sees as of one moment, what it
+/// decides is written all or nothing. Handed to the body of Application::transact, which may run several times: it must
+/// do nothing that cannot be repeated.
+///
+///     bank.transact([](Transaction& tx) {
+///         tx.execute<Account>("alice", Withdraw{20'00});
+///         tx.execute<Account>("bob", Deposit{20'00});
+///     });
+///
+/// Threads: belongs to the body's thread. A reference to a state lives as long as the body runs.
+class Transaction {
+  public:
+    /// Decides `command` on the aggregate as this transaction sees it, its own events so far included. A rejection ends
+    /// the whole transaction.
+    template <Aggregate A, class Command>
+    requires(detail::aggregate_has_decide_for<A, Command>::value) void execute(std::string_view id,
+                                                                               const Command& command) {
+        Touched& touched = touch(aggregate_type<A>(), id);
+        const Decision<typename A::Event> decision = static_cast<const A*>(touched.state.get())->decide(command);
+        if (decision.rejection() != nullptr) reject(*decision.rejection());
+        for (const typename A::Event& event : decision.events()) {
+            std::visit([&](const auto& one) { static_cast<A*>(touched.state.get())->apply(one); }, event);
+            record(touched, EventVariant<typename A::Event>::encode(event), &event);
+        }
+    }
+
+    /// The aggregate as this transaction sees it; validated when it commits, like everything that is read here.
+    template <Aggregate A>
+    const A& load(std::string_view id) {
+        return *static_cast<const A*>(touch(aggregate_type<A>(), id).state.get());
+    }
+
+    /// Its version as read: 0 if it has no events yet.
+    template <Aggregate A>
+    Version version(std::string_view id) {
+        return touch(aggregate_type<A>(), id).head;
+    }
+
+    /// Ends the transaction: nothing is written, the caller gets the rejection.
+    [[noreturn]] void reject(Rejection rejection) {
+        rejection_ = rejection;
+        throw detail::Rejected{std::move(rejection)};
+    }
+
+    /// The time that this attempt's events bear.
+    Time now() const { return now_; }
+
+    /// Rows of read models, read and written with the events (projections/rows.h).
+    template <class T>
+    auto rows();
+
+    // Rows with their type erased. Data are JSON text; nullopt: there is no such row.
+    std::optional<std::string> read_row(const store::Key& key);
+    void write_row(const store::Key& key, std::optional<std::string> data);
+    struct RowFound {
+        store::Key key;
+        std::string data;
+    };
+    /// The rows of a range in its order, with what this transaction has written so far.
+    std::vector<RowFound> read_range(const store::Query& query);
+    RowTables& row_tables() { return row_tables_; }
+
+  private:
+    friend class Application;
+    using Reservation = transactions::Reservation;
+
+    struct Touched {
+        const AggregateType* type;
+        std::string id;
+        std::shared_ptr<void> state;
+        Version head;
+        transactions::Epoch epoch;
+        std::vector<EventData> events;
+    };
+    struct TouchedRow {
+        transactions::Image seen;
+        bool written = false;
+        std::optional<std::string> data;
+    };
+
+    Transaction(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
+                const detail::InlineProjections& projections, std::string tx, Time since, Reservation* reservation);
+
+    Touched& touch(const AggregateType& type, std::string_view id);
+    TouchedRow& touch(const store::Key& key);
+    void record(Touched& touched, EventData data, const void* event);
+    /// What the body has decided. `metadata` goes into every slot.
+    transactions::Plan plan(const Metadata& metadata) const;
+
+    aggregates::Repository& repository_;
+    transactions::SettledReader reader_;
+    Reservation* const reservation_;  // nullptr: decide first, then prepare
+    RowTables& row_tables_;
+    const detail::InlineProjections& projections_;
+    const std::string tx_;
+    const Time now_;
+    std::map<std::string, Touched> aggregates_;  // by stream
+    std::map<store::Key, TouchedRow> rows_;
+    std::vector<transactions::RangeRead> ranges_;
+    std::optional<Rejection> rejection_;
+};
+
+}  // namespace varve

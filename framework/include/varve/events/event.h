@@ -1,0 +1,45 @@
+#pragma once
+
+#include <varve/core/clock.h>
+#include <varve/transactions/slot.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace varve {
+
+using transactions::Version;
+
+/// What is stored beside events and is not part of them. All events of one slot share it.
+struct Metadata {
+    std::string command_id = {};   ///< of the command that decided them; empty if it had none
+    std::string correlation = {};  ///< the conversation that they belong to; flows from command to command
+    std::string causation = {};    ///< the id of the event or command that led to this one
+    std::map<std::string, std::string> headers = {};  ///< the user's own
+
+    bool operator==(const Metadata&) const = default;
+};
+
+/// An event to be stored: its name, the version of its schema (1, 2, …) and its fields as JSON text.
+struct EventData {
+    std::string type;
+    int schema = 1;
+    std::string data;
+
+    bool operator==(const EventData&) const = default;
+};
+
+/// An event as it was stored.
+struct RecordedEvent {
+    std::string stream;
+    Version version = 0;    ///< of its slot
+    std::size_t index = 0;  ///< within its slot, from 0
+    std::string id;         ///< unique: the slot's write id, a colon, the index
+    Time time;              ///< when it was decided, by the clock of whoever did
+    EventData event;
+    std::shared_ptr<const Metadata> metadata;
+};
+
+}  // namespace varve

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <varve/core/result.h>
+#include <varve/events/event.h>
+#include <varve/transactions/coordinator.h>
+
+#include <string>
+#include <vector>
+
+namespace varve {
+
+/// What a stream must look like for an append to be accepted.
+class Expected {
+  public:
+    /// Its head is exactly this version; 0: it does not exist.
+    static Expected exact(Version version) { return Expected{Kind::exact, version}; }
+    static Expected none() { return Expected{Kind::exact, 0}; }
+    /// It has at least one event.
+    static Expected exists() { return Expected{Kind::exists, 0}; }
+    static Expected any() { return Expected{Kind::any, 0}; }
+
+  private:
+    friend class EventStore;
+    enum class Kind { exact, exists, any };
+    Expected(Kind kind, Version version) : kind_(kind), version_(version) {}
+    Kind kind_;
+    Version version_;
+};
+
+struct Appended {
+    Version version;       ///< the slot that the events are in
+    std::string write_id;  ///< unique; their ids begin with it
+};
+
+/// The stream is not as expected; nothing was written.
+struct WrongVersion {
+    Version actual;  ///< its head; 0: it does not exist
+};
+
+/// A stream, or the part of it that was asked for.
+struct Stream {
+    std::vector<RecordedEvent> events;  ///< in order
+    Version head = 0;                   ///< the last committed version of the whole stream as it was read; 0: none
+};
+
+/// Streams of events below the level of aggregates: for imports, tools and tests. Most users want Application.
+///
+///     EventStore events{coordinator};
+///     auto appended = events.append("account-alice", {encode_event(Opened{"Alice"})}, Expected::none());
+///
+/// Threads: all methods may be called from any thread. Errors: InvalidError for what can never work, ConflictError when
+/// others kept winning, InDoubtError, and those of the store.
+class EventStore {
+  public:
+    explicit EventStore(transactions::Coordinator& coordinator, RetryPolicy retry = {});
+
+    /// Appends all events as ONE slot, all or nothing. With `any` and `exists` it is repeated until it fits; an append
+    /// whose answer was lost is recognised as one's own. InvalidError for a negative version, for no events, and for an
+    /// internal stream. A version beyond the head is a WrongVersion, like any other: streams have no holes.
+    Result<Appended, WrongVersion> append(const std::string& stream, const std::vector<EventData>& events,
+                                          Expected expected, const Metadata& metadata = {});
+
+    /// Read committed. A stream that does not exist has no events and head 0.
+    Stream load(const std::string& stream, Version first = 1, Version last = std::numeric_limits<Version>::max());
+    /// As it was at a moment: the slots up to the last one whose time is not later.
+    Stream load_as_of(const std::string& stream, Time moment);
+    /// The head's version, 0 if there is none. One read, whatever the stream's length.
+    Version head(const std::string& stream);
+
+  private:
+    transactions::Coordinator& coordinator_;
+    RetryPolicy retry_;
+};
+
+}  // namespace varve

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <varve/core/executor.h>
+#include <varve/transactions/plan.h>
+#include <varve/transactions/reader.h>
+#include <varve/transactions/resolver.h>
+
+#include <string>
+#include <variant>
+
+namespace varve::transactions {
+
+/// How an attempt was committed; stands in its receipt.
+enum class Path {
+    nothing,   ///< it wrote nothing; what it read was validated
+    single,    ///< one conditional write
+    native,    ///< one atomic request of the store's
+    protocol,  ///< prepare, validate, commit, finalise
+    reserved,  ///< the protocol, after its streams had been reserved
+};
+const char* to_string(Path path) noexcept;
+
+/// Committed and acknowledged: visible for ever, to everybody.
+struct Commit {
+    std::string tx;
+    Path path;
+};
+
+/// Lost against others; certain never to commit. Nothing of it is visible or ever will be.
+struct Conflict {
+    std::string what;  ///< the item and what was met there, for the message after the last attempt
+    bool over;         ///< the other one has finished: a new attempt need not wait
+};
+
+/// Commits plans: the protocol's owner side. The protocol itself is described in docs/protocol.md, step by step as
+/// here.
+///
+/// Threads: all methods may be called from any thread. The executor, which runs what follows the acknowledgement, must
+/// be drained before the Coordinator is destroyed.
+class Coordinator {
+  public:
+    Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options);
+
+    /// Settles a transaction whose outcome its owner could not learn (InDoubtError::transaction): it is committed, or
+    /// from now on aborted for ever. `undecided` only if the store gave no answer. InvalidError for what is no such
+    /// handle.
+    Verdict resolve(std::string_view transaction);
+
+    /// One attempt to commit `plan` as transaction `tx` (a new id for every attempt), with the priority of a command
+    /// that began at `since`. Throws InDoubtError if the store did not answer in time and the outcome is unknown; the
+    /// store's errors if certainly nothing was committed; InvalidError for an item beyond the store's limit.
+    std::variant<Commit, Conflict> commit(const Plan& plan, const std::string& tx, Time since);
+
+    Reader& reader() { return reader_; }
+    Resolver& resolver() { return resolver_; }
+    store::ItemStore& store() { return store_; }
+    Runtime runtime() const { return runtime_; }
+    const Options& options() const { return options_; }
+    Metrics& metrics() { return metrics_; }
+
+  private:
+    friend class Attempt;
+
+    store::ItemStore& store_;
+    const store::Capabilities capabilities_;
+    Runtime runtime_;
+    Executor& background_;
+    Options options_;
+    Metrics metrics_;
+    Resolver resolver_;
+    Reader reader_;
+};
+
+}  // namespace varve::transactions

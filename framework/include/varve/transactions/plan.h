@@ -1,0 +1,63 @@
+#pragma once
+
+#include <varve/transactions/row.h>
+#include <varve/transactions/slot.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace varve::transactions {
+
+/// The slot after the last one of a stream, as read, and what shall stand in it.
+struct SlotWrite {
+    store::Key key;
+    Epoch epoch = 0;  ///< the epoch at which it was found free
+    store::Item payload;
+};
+
+/// A slot that is held by a reservation of the same transaction (reservation.h).
+struct HeldSlot {
+    store::Key key;
+    Epoch epoch = 0;                     ///< the slot's own
+    std::optional<store::Item> payload;  ///< what shall stand in it; nullopt: it was only read, or not needed
+};
+
+struct RowWrite {
+    store::Key key;
+    Image seen;                        ///< the committed image it was decided on
+    std::optional<std::string> after;  ///< JSON text; nullopt: delete
+};
+
+/// A stream that was read and is not written: the slot after its last one must still be free at the commit.
+struct HeadRead {
+    store::Key next;
+};
+
+/// A row that was read and is not written.
+struct RowRead {
+    store::Key key;
+    std::optional<std::string> rev;
+};
+
+/// A range of rows that was read: the same rows in the same revisions must be found again.
+struct RangeRead {
+    store::Query query;                                     ///< with `next` empty; all pages count
+    std::vector<std::pair<store::Key, std::string>> found;  ///< key and revision, tombstones' too
+};
+
+/// All that one attempt has decided: what it writes, and what it relied on. No key is in two of the lists of single
+/// items.
+struct Plan {
+    std::vector<SlotWrite> slots;
+    std::vector<HeldSlot> held;
+    std::vector<RowWrite> rows;
+    std::vector<HeadRead> heads_read;
+    std::vector<RowRead> rows_read;
+    std::vector<RangeRead> ranges_read;
+
+    std::size_t writes() const { return slots.size() + held.size() + rows.size(); }
+    bool validates() const { return !heads_read.empty() || !rows_read.empty() || !ranges_read.empty(); }
+};
+
+}  // namespace varve::transactions

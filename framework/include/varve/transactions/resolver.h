@@ -1,0 +1,75 @@
+#pragma once
+
+#include <varve/core/runtime.h>
+#include <varve/transactions/metrics.h>
+#include <varve/transactions/options.h>
+#include <varve/transactions/row.h>
+#include <varve/transactions/slot.h>
+
+namespace varve::transactions {
+
+/// What has become of a transaction.
+enum class Verdict { committed, aborted, undecided };
+
+/// The table of the protocol, in one place: what a transaction's primary slot says about it. Everybody who meets
+/// somebody else's claim, be it reader, writer or sweeper, decides by this and by nothing else.
+///
+/// | primary slot                                                         | the transaction is |
+/// |----------------------------------------------------------------------|--------------------|
+/// | committed, by that transaction                                       | committed          |
+/// | free at the epoch it expects, or pending by that very transaction    | undecided          |
+/// | anything else (a higher epoch, somebody else's)                      | aborted for ever   |
+Verdict judge(const Claim& claim, const Slot& primary);
+
+/// Settles what other transactions left behind. Anybody may fence, undo and finalise; only the owner commits.
+///
+/// Threads: all methods may be called from any thread. Errors: those of the store's reads; a write that fails is not
+/// reported, the next one who comes by repeats it.
+class Resolver {
+  public:
+    Resolver(store::ItemStore& store, Runtime runtime, Options options, Metrics& metrics);
+
+    struct Resolution {
+        Verdict verdict;
+        Slot primary;
+    };
+    /// Reads the primary and judges. Writes nothing, never waits: for readers.
+    Resolution look(const Claim& claim);
+
+    /// All other participants of a committed transaction; reads the slots that continue their list.
+    std::vector<store::Key> participants(const Committed& primary);
+
+    /// What a claimed slot holds now that its transaction has committed; nullopt: nothing, it was reserved in vain.
+    std::optional<store::Item> payload(const store::Key& key, const Pending& pending, const Committed& primary);
+
+    /// The write that puts the claimed item into place; `item` as read, `primary` committed by the same transaction.
+    store::Write finalise(const store::Key& key, const store::Item& item, const Committed& primary);
+
+    /// For writers and sweepers, about the claim that stands on the item under `key`: an undecided transaction is
+    /// fenced if its lease has expired or if it is younger than `mine`; then what it left under `key` is finalised or
+    /// undone. `undecided` means: still alive and not to be touched, wait.
+    Verdict settle(const store::Key& key, const store::Item& item, const Priority* mine);
+
+    /// As `settle`, but nobody is spared: the transaction ends now.
+    Verdict end(const Claim& claim);
+
+    /// Unix time in seconds when a tombstone written now may go.
+    std::int64_t tombstone_expiry() const;
+
+  private:
+    Resolution fence(const Claim& claim, const Slot& primary);
+    void clear(const store::Key& key, const store::Item& item, const Resolution& resolution);
+
+    store::ItemStore& store_;
+    Runtime runtime_;
+    Options options_;
+    Metrics& metrics_;
+};
+
+/// The attribute of a primary's payload that holds attribute `name` of its reserved participant `index`.
+std::string copied_attribute(std::size_t index, std::string_view name);
+
+/// The write that clears the claimed item after an abort; `item` as read.
+store::Write undo(const store::Key& key, const store::Item& item);
+
+}  // namespace varve::transactions

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <varve/transactions/coordinator.h>
+
+namespace varve::transactions {
+
+/// The reads of one attempt: what it returns may be built on, for nobody has a claim on it any more. Others' claims are
+/// settled, an older transaction that is alive is waited for.
+///
+/// All methods throw ConflictError naming the item if an older transaction is still running when the lease is over.
+///
+/// Threads: belongs to one attempt on one thread.
+class SettledReader {
+  public:
+    /// `since`: when the command began; `tx`: the attempt's id.
+    SettledReader(Coordinator& coordinator, const std::string& tx, Time since);
+
+    /// The slots from `first` on, and how the one after them is free.
+    StreamRead stream(const std::string& stream, Version first);
+    /// The head of a stream, whatever its length.
+    StreamRead head(const std::string& stream);
+    /// As Reader::rows and Reader::range at `committed`.
+    std::vector<Image> rows(std::span<const store::Key> keys);
+    std::vector<Reader::FoundRow> range(const store::Query& query);
+
+  private:
+    StreamRead settled(const std::string& stream, auto read);
+    void settle(const store::Key& key, const store::Item& item);
+
+    Coordinator& c_;
+    Priority rank_;
+    Backoff backoff_;
+};
+
+}  // namespace varve::transactions

@@ -1,0 +1,111 @@
+#include <varve/commands/transaction.h>
+#include <varve/events/stored_slot.h>
+
+#include <algorithm>
+
+namespace varve {
+
+using namespace transactions;
+
+Transaction::Transaction(aggregates::Repository& repository, Coordinator& coordinator, RowTables& row_tables,
+                         const detail::InlineProjections& projections, std::string tx, Time since,
+                         Reservation* reservation)
+    : repository_(repository),
+      reader_(coordinator, tx, since),
+      reservation_(reservation),
+      row_tables_(row_tables),
+      projections_(projections),
+      tx_(std::move(tx)),
+      now_(coordinator.runtime().clock.now()) {}
+
+Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_view id) {
+    std::string stream = stream_name(type, id);
+    const auto found = aggregates_.find(stream);
+    if (found != aggregates_.end()) return found->second;
+    if (reservation_ != nullptr) reservation_->hold(stream);
+    aggregates::Folded folded = repository_.load(type, stream, reader_);
+    Touched touched{.type = &type,
+                    .id = std::string{id},
+                    .state = std::move(folded.state),
+                    .head = folded.head,
+                    .epoch = folded.next.epoch,
+                    .events = {}};
+    return aggregates_.emplace(std::move(stream), std::move(touched)).first->second;
+}
+
+void Transaction::record(Touched& touched, EventData data, const void* event) {
+    touched.events.push_back(std::move(data));
+    const DecidedEvent decided{.aggregate_id = touched.id, .version = touched.head + 1, .time = now_, .event = event};
+    const auto [first, last] = projections_.equal_range(touched.type->name);
+    for (auto projection = first; projection != last; ++projection) projection->second(*this, decided);
+}
+
+Transaction::TouchedRow& Transaction::touch(const store::Key& key) {
+    const auto found = rows_.find(key);
+    if (found != rows_.end()) return found->second;
+    Image image = reader_.rows({&key, 1}).front();
+    TouchedRow touched{.seen = image, .written = false, .data = std::move(image.data)};
+    return rows_.emplace(key, std::move(touched)).first->second;
+}
+
+std::optional<std::string> Transaction::read_row(const store::Key& key) {
+    return touch(key).data;
+}
+
+void Transaction::write_row(const store::Key& key, std::optional<std::string> data) {
+    TouchedRow& touched = touch(key);
+    touched.data = std::move(data);
+    touched.written = true;
+}
+
+std::vector<Transaction::RowFound> Transaction::read_range(const store::Query& query) {
+    std::map<store::Key, std::string> rows;
+    RangeRead& range = ranges_.emplace_back(RangeRead{.query = query, .found = {}});
+    for (Reader::FoundRow& row : reader_.range(query)) {
+        range.found.emplace_back(row.key, row.image.rev.value());
+        if (row.image.data) rows.emplace(std::move(row.key), std::move(*row.image.data));
+    }
+    const auto in_range = [&](const store::Key& key) {
+        return key.table == query.table && key.partition == query.partition &&
+               (query.first.index() == 0 || key.sort >= query.first) &&
+               (query.last.index() == 0 || key.sort <= query.last);
+    };
+    for (const auto& [key, touched] : rows_) {
+        if (!touched.written || !in_range(key)) continue;
+        rows.erase(key);
+        if (touched.data) rows.emplace(key, *touched.data);
+    }
+    std::vector<RowFound> found;
+    for (auto& [key, data] : rows) found.push_back({key, std::move(data)});
+    if (query.descending) std::ranges::reverse(found);
+    return found;
+}
+
+Plan Transaction::plan(const Metadata& metadata) const {
+    Plan plan;
+    for (const auto& [stream, touched] : aggregates_) {
+        store::Key next = slot_key(stream, touched.head + 1);
+        if (reservation_ != nullptr) {
+            HeldSlot held = reservation_->held().at(stream);
+            if (!touched.events.empty()) held.payload = events::encode_payload(touched.events, metadata, now_);
+            plan.held.push_back(std::move(held));
+        } else if (touched.events.empty()) {
+            plan.heads_read.push_back({std::move(next)});
+        } else {
+            plan.slots.push_back(
+                {std::move(next), touched.epoch, events::encode_payload(touched.events, metadata, now_)});
+        }
+    }
+    for (const auto& [key, touched] : rows_) {
+        const bool changes = touched.written && touched.data != touched.seen.data;
+        if (changes) {
+            plan.rows.push_back({key, touched.seen, touched.data});
+        } else {
+            plan.rows_read.push_back({key, touched.seen.rev});
+        }
+    }
+    plan.ranges_read = ranges_;
+    return plan;
+}
+
+}  // namespace varve

@@ -1,0 +1,71 @@
+#include <varve/core/error.h>
+#include <varve/core/ids.h>
+#include <varve/events/event_store.h>
+#include <varve/events/stored_slot.h>
+#include <varve/transactions/settled_reader.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace varve {
+
+using namespace transactions;
+
+EventStore::EventStore(Coordinator& coordinator, RetryPolicy retry) : coordinator_(coordinator), retry_(retry) {}
+
+Result<Appended, WrongVersion> EventStore::append(const std::string& stream, const std::vector<EventData>& events,
+                                                  Expected expected, const Metadata& metadata) {
+    if (events.empty()) throw InvalidError("an append to stream '" + stream + "' has no events");
+    if (is_internal(stream))
+        throw InvalidError("stream '" + stream + "' is the framework's own: names with '$' are reserved");
+    if (expected.version_ < 0) {
+        throw InvalidError("an append to stream '" + stream + "' expects version " + std::to_string(expected.version_) +
+                           "; versions begin with 1, and 0 means that there is none yet");
+    }
+    const Runtime runtime = coordinator_.runtime();
+    const Time began = runtime.clock.now();
+    const store::Item payload = events::encode_payload(events, metadata, began);
+    for (Backoff backoff{retry_, runtime};;) {
+        const std::string tx = uuid7(runtime);
+        SettledReader reader{coordinator_, tx, began};
+        const StreamRead read = reader.head(stream);
+        const bool fits = expected.kind_ == Expected::Kind::any ||
+                          (expected.kind_ == Expected::Kind::exists ? read.head > 0 : read.head == expected.version_);
+        if (!fits) return WrongVersion{read.head};
+        Plan plan;
+        plan.slots.push_back({slot_key(stream, read.head + 1), read.next.epoch, payload});
+        const auto outcome = coordinator_.commit(plan, tx, began);
+        if (const auto* commit = std::get_if<Commit>(&outcome)) return Appended{read.head + 1, commit->tx};
+        const auto& conflict = std::get<Conflict>(outcome);
+        if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
+            throw ConflictError("gave up appending to stream '" + stream + "' after " +
+                                std::to_string(backoff.attempts()) + " attempts: " + conflict.what);
+        }
+    }
+}
+
+Stream EventStore::load(const std::string& stream, Version first, Version last) {
+    if (first < 1) throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(first));
+    const StreamRead read = coordinator_.reader().stream(stream, first, last);
+    Stream loaded{.events = {}, .head = read.slots.empty() ? head(stream) : read.head};
+    for (const StreamRead::One& slot : read.slots) {
+        std::vector<RecordedEvent> some = events::decode_payload(stream, slot.version, slot.content);
+        std::move(some.begin(), some.end(), std::back_inserter(loaded.events));
+    }
+    return loaded;
+}
+
+Stream EventStore::load_as_of(const std::string& stream, Time moment) {
+    Stream loaded = load(stream);
+    // Clocks may disagree, versions do not: what precedes an event of that time was there.
+    const auto last = std::find_if(loaded.events.rbegin(), loaded.events.rend(),
+                                   [&](const RecordedEvent& event) { return event.time <= moment; });
+    loaded.events.erase(last.base(), loaded.events.end());
+    return loaded;
+}
+
+Version EventStore::head(const std::string& stream) {
+    return coordinator_.reader().head(stream).head;
+}
+
+}  // namespace varve

@@ -1,0 +1,57 @@
+#include <varve/core/error.h>
+#include <varve/transactions/reservation.h>
+
+#include <limits>
+
+namespace varve::transactions {
+
+Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time since)
+    : c_(coordinator),
+      since_(since),
+      tx_(tx),
+      reader_(coordinator, tx, since),
+      unanswered_({.first_delay = std::chrono::milliseconds{1},
+                   .delay_max = std::chrono::milliseconds{100},
+                   .attempts_max = std::numeric_limits<unsigned>::max(),
+                   .time_max = coordinator.options().answer_time_max},
+                  coordinator.runtime()) {}
+
+Reservation::~Reservation() {
+    if (handed_over_ || undoes_.empty()) return;
+    try {
+        // Not yet asked to commit, it never will: letting go is safe without a fence. What fails here, others do.
+        static_cast<void>(c_.store().write(undoes_));
+    } catch (const Error& error) {
+        c_.runtime().log.write(LogLevel::info, std::string{"a reservation is left to others: "} + error.what());
+    }
+}
+
+void Reservation::hold(const std::string& stream) {
+    if (held_.contains(stream)) return;
+    for (;;) {
+        const StreamRead read = reader_.head(stream);
+        const store::Key key = slot_key(stream, read.head + 1);
+        if (read.mine) {
+            held_.emplace(stream, HeldSlot{.key = key, .epoch = read.next.epoch, .payload = {}});
+            return;
+        }
+        const Claim claim{.tx = tx_,
+                          .primary = slot_key(transaction_stream(tx_), 1),
+                          .primary_epoch = 0,
+                          .lease = c_.runtime().clock.now() + c_.options().lease,
+                          .priority = since_};
+        const store::Write write = reserve_slot(key, read.next.epoch, claim);
+        std::erase_if(undoes_, [&](const store::Write& undo) { return undo.key == key; });
+        undoes_.push_back(undo_slot(key, tx_, read.next.epoch));
+        const store::WriteAnswer answer = c_.store().write({&write, 1}).front();
+        if (std::holds_alternative<store::Applied>(answer)) {
+            held_.emplace(stream, HeldSlot{.key = key, .epoch = read.next.epoch, .payload = {}});
+            return;
+        }
+        // Refused: the stream has moved on. Unanswered: the next read tells whether it got through.
+        const auto* failure = std::get_if<Failure>(&answer);
+        if (failure != nullptr && !unanswered_.next()) raise({failure->kind, false, failure->message});
+    }
+}
+
+}  // namespace varve::transactions

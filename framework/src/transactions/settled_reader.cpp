@@ -1,0 +1,86 @@
+#include <varve/core/error.h>
+#include <varve/transactions/settled_reader.h>
+
+#include <limits>
+
+namespace varve::transactions {
+
+SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since)
+    : c_(coordinator),
+      rank_{since, tx},
+      backoff_({.first_delay = std::chrono::milliseconds{1},
+                .delay_max = std::chrono::milliseconds{100},
+                .attempts_max = std::numeric_limits<unsigned>::max(),
+                .time_max = coordinator.options().lease},
+               coordinator.runtime()) {}
+
+StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
+    for (;;) {
+        StreamRead read = read_once();
+        if (read.unfinalised) {
+            const store::Key key = slot_key(stream, read.head);
+            const std::optional<store::Item> item = c_.store().read({&key, 1}).front();
+            if (item && claim_on(key, *item)) settle(key, *item);
+        } else if (read.blocking && claim_on(read.blocking->key, read.blocking->item)->tx == rank_.tx) {
+            const Slot slot = decode_slot(read.blocking->key, std::move(read.blocking->item));
+            read.next = Free{std::get<Pending>(slot).epoch};
+            read.blocking.reset();
+            read.mine = true;
+            return read;
+        } else if (read.blocking) {
+            settle(read.blocking->key, read.blocking->item);
+        } else {
+            return read;
+        }
+    }
+}
+
+StreamRead SettledReader::stream(const std::string& stream, Version first) {
+    return settled(stream, [&] { return c_.reader().stream(stream, first); });
+}
+
+StreamRead SettledReader::head(const std::string& stream) {
+    return settled(stream, [&] { return c_.reader().head(stream); });
+}
+
+std::vector<Image> SettledReader::rows(std::span<const store::Key> keys) {
+    for (;;) {
+        const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
+        std::vector<Image> images;
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            if (items[i] && claim_on(keys[i], *items[i])) {
+                settle(keys[i], *items[i]);
+                break;
+            }
+            images.push_back(decode_row(keys[i], items[i]).image);
+        }
+        if (images.size() == keys.size()) return images;
+    }
+}
+
+std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
+    for (;;) {
+        std::vector<Reader::FoundRow> found;
+        bool claimed = false;
+        for (store::Record& record : c_.reader().raw(query)) {
+            claimed = claim_on(record.key, record.item).has_value();
+            if (claimed) {
+                settle(record.key, record.item);
+                break;
+            }
+            Image image = decode_row(record.key, std::move(record.item)).image;
+            found.push_back({std::move(record.key), std::move(image)});
+        }
+        if (!claimed) return found;
+    }
+}
+
+void SettledReader::settle(const store::Key& key, const store::Item& item) {
+    if (c_.resolver().settle(key, item, &rank_) != Verdict::undecided) return;
+    ++c_.metrics().waits;
+    if (!backoff_.next()) {
+        throw ConflictError(store::to_string(key) + " is held by an older transaction that is still running");
+    }
+}
+
+}  // namespace varve::transactions

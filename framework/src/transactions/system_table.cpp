@@ -1,0 +1,30 @@
+#include <varve/core/error.h>
+#include <varve/transactions/system_table.h>
+
+namespace varve::transactions {
+
+const store::TableSchema& system_table() {
+    static const store::TableSchema schema{.name = "varve", .partition_attribute = "name"};
+    return schema;
+}
+
+void check_format(store::ItemStore& store) {
+    store.ensure_table(system_table());
+    const store::Key key{system_table().name, "format"};
+    std::optional<store::Item> item = store.read({&key, 1}).front();
+    if (!item) {
+        const store::Write write{key, store::Put{{{"varve_format", format_version}}}, !store::item_exists()};
+        const store::WriteAnswer answer = store.write({&write, 1}).front();
+        if (const auto* failure = std::get_if<Failure>(&answer)) raise({failure->kind, false, failure->message});
+        if (std::holds_alternative<store::Applied>(answer)) return;
+        item = std::get<store::Refused>(answer).current;
+    }
+    const std::int64_t* version = item ? store::integer(*item, "varve_format") : nullptr;
+    if (version != nullptr && *version == format_version) return;
+    throw ConfigError("the store holds data in varve's format " +
+                      (version ? std::to_string(*version) : "of unknown version") +
+                      ", this program reads and writes format " + std::to_string(format_version) +
+                      "; open it with the version of varve that wrote it");
+}
+
+}  // namespace varve::transactions

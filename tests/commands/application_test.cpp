@@ -1,0 +1,170 @@
+#include "support/account.h"
+
+#include <varve/testing/counting_store.h>
+
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace varve {
+namespace {
+
+using namespace account;
+
+struct Fixture {
+    std::shared_ptr<store::ItemStore> store = open("memory:");
+    Application bank{store};
+};
+
+TEST(Application, a_command_appends_and_a_load_folds) {
+    Fixture f;
+    ASSERT_TRUE(f.bank.execute<Account>("alice", Open{"Alice"}));
+    const Outcome deposited = f.bank.execute<Account>("alice", Deposit{100});
+    ASSERT_TRUE(deposited);
+    EXPECT_EQ(deposited->written, (std::vector<Receipt::Written>{{"account-alice", 2}}));
+    EXPECT_EQ(deposited->path, transactions::Path::single);
+    const Loaded<Account> alice = f.bank.load<Account>("alice");
+    EXPECT_EQ(alice.version, 2);
+    EXPECT_EQ(alice.state.owner, "Alice");
+    EXPECT_EQ(alice.state.balance, 100);
+}
+
+TEST(Application, a_rejection_is_a_value_and_writes_nothing) {
+    Fixture f;
+    const Outcome outcome = f.bank.execute<Account>("alice", Withdraw{1});
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, "insufficient_funds");
+    EXPECT_EQ(f.bank.load<Account>("alice").version, 0);
+}
+
+TEST(Application, a_transaction_is_all_or_nothing) {
+    Fixture f;
+    ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{100}));
+    const auto transfer = [&](std::int64_t cents) {
+        return f.bank.transact([&](Transaction& tx) {
+            tx.execute<Account>("bob", Deposit{cents});
+            tx.execute<Account>("alice", Withdraw{cents});
+        });
+    };
+    const Outcome outcome = transfer(60);
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->written, (std::vector<Receipt::Written>{{"account-alice", 2}, {"account-bob", 1}}));
+    EXPECT_EQ(transfer(60).error().code, "insufficient_funds");
+    EXPECT_EQ(f.bank.load<Account>("alice").state.balance, 40);
+    EXPECT_EQ(f.bank.load<Account>("bob").state.balance, 60);
+}
+
+TEST(Application, a_rejection_that_the_body_catches_ends_the_transaction_all_the_same) {
+    Fixture f;
+    const Outcome outcome = f.bank.transact([](Transaction& tx) {
+        tx.execute<Account>("bob", Deposit{1});
+        try {
+            tx.execute<Account>("alice", Withdraw{1});
+        } catch (...) {
+        }
+    });
+    EXPECT_FALSE(outcome);
+    EXPECT_EQ(f.bank.load<Account>("bob").version, 0);
+}
+
+TEST(Application, a_users_exception_passes_through_and_rolls_back) {
+    struct Mine {};
+    Fixture f;
+    EXPECT_THROW(static_cast<void>(f.bank.transact([](Transaction& tx) {
+                     tx.execute<Account>("bob", Deposit{1});
+                     throw Mine{};
+                 })),
+                 Mine);
+    EXPECT_EQ(f.bank.load<Account>("bob").version, 0);
+}
+
+TEST(Application, a_command_id_makes_a_repeat_return_the_first_receipt) {
+    Fixture f;
+    const CommandOptions once{.command_id = "deposit-1"};
+    const Outcome first = f.bank.execute<Account>("alice", Deposit{100}, once);
+    const Outcome second = f.bank.execute<Account>("alice", Deposit{100}, once);
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(first->repeated);
+    EXPECT_TRUE(second->repeated);
+    EXPECT_EQ(first->written, second->written);
+    EXPECT_EQ(first->transaction, second->transaction);
+    EXPECT_EQ(f.bank.load<Account>("alice").state.balance, 100);
+}
+
+TEST(Application, an_expected_version_is_compared_before_the_command_decides) {
+    Fixture f;
+    ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{100}));
+    const Outcome wrong = f.bank.execute<Account>("alice", Deposit{1}, {.expected_version = 0});
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().code, "wrong_version");
+    EXPECT_TRUE(f.bank.execute<Account>("alice", Deposit{1}, {.expected_version = 1}));
+}
+
+TEST(Application, metadata_are_stored_with_the_events) {
+    Fixture f;
+    ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{1},
+                                        {.command_id = "c1", .causation = "because", .headers = {{"user", "eve"}}}));
+    const Stream history = f.bank.history<Account>("alice");
+    ASSERT_EQ(history.events.size(), 1u);
+    EXPECT_EQ(*history.events[0].metadata, (Metadata{"c1", "c1", "because", {{"user", "eve"}}}));
+    EXPECT_EQ(history.events[0].event, (EventData{"Deposited", 1, R"({"cents":1})"}));
+    EXPECT_TRUE(history.events[0].id.ends_with(":0"));
+}
+
+TEST(Application, an_aggregate_is_loaded_as_of_a_version) {
+    Fixture f;
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{10}));
+    EXPECT_EQ(f.bank.load<Account>("alice", AsOf::version(2)).state.balance, 20);
+    EXPECT_EQ(f.bank.load<Account>("alice", AsOf::version(9)).version, 3);
+}
+
+TEST(Application, an_inline_projection_commits_with_its_events) {
+    for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
+        Application bank{open("memory:"), {.transactions = {.strategy = strategy}}};
+        bank.project<Account>(ProjectBalance{});
+        ASSERT_TRUE(bank.execute<Account>("alice", Deposit{100}));
+        ASSERT_TRUE(bank.transact([](Transaction& tx) {
+            tx.execute<Account>("alice", Withdraw{30});
+            tx.execute<Account>("bob", Deposit{30});
+        }));
+        EXPECT_EQ(bank.rows<Balance>().get("alice"), Balance{70});
+        EXPECT_EQ(bank.rows<Balance>().get("bob"), Balance{30});
+        EXPECT_EQ(bank.rows<Balance>().get("carol"), std::nullopt);
+    }
+}
+
+TEST(Application, opposing_transfers_of_many_threads_lose_nothing) {
+    for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
+        Application bank{open("memory:"), {.transactions = {.strategy = strategy}}};
+        bank.project<Account>(ProjectBalance{});
+        const std::vector<std::string> names{"a", "b", "c", "d"};
+        for (const std::string& name : names) ASSERT_TRUE(bank.execute<Account>(name, Deposit{1000}));
+        {
+            std::vector<std::jthread> threads;
+            for (std::size_t t = 0; t < 4; ++t) {
+                threads.emplace_back([&, t] {
+                    for (std::size_t i = 0; i < 50; ++i) {
+                        const std::string& from = names[(t + i) % 4];
+                        const std::string& to = names[(t + 3 * i + 1) % 4];
+                        if (from == to) continue;
+                        static_cast<void>(bank.transact([&](Transaction& tx) {
+                            tx.execute<Account>(from, Withdraw{7});
+                            tx.execute<Account>(to, Deposit{7});
+                        }));
+                    }
+                });
+            }
+        }
+        std::int64_t sum = 0;
+        for (const std::string& name : names) {
+            const std::int64_t balance = bank.load<Account>(name).state.balance;
+            EXPECT_EQ(bank.rows<Balance>().get(name), Balance{balance});
+            sum += balance;
+        }
+        EXPECT_EQ(sum, 4000);
+    }
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,230 @@
+#include "support/account.h"
+#include "support/hooked_store.h"
+#include "support/later.h"
+
+#include <varve/testing/manual_clock.h>
+
+#include <gtest/gtest.h>
+
+namespace varve {
+namespace {
+
+using namespace account;
+using transactions::Path;
+using transactions::Strategy;
+using transactions::Verdict;
+
+class BothStrategies : public ::testing::TestWithParam<Strategy> {
+  protected:
+    std::shared_ptr<store::ItemStore> store_ = open("memory:");
+    testing::ManualClock clock_{Time{}, testing::ManualClock::Mode::auto_advance};
+    Later later_;
+    Application make(RetryPolicy retry = {}) {
+        return Application{store_,
+                           {.retry = retry,
+                            .transactions = {.strategy = GetParam()},
+                            .sweep = false,
+                            .runtime = {.clock = clock_},
+                            .executor = &later_}};
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, BothStrategies, ::testing::Values(Strategy::automatic, Strategy::protocol),
+                         [](const auto& info) { return info.param == Strategy::automatic ? "native" : "protocol"; });
+
+/// Of two accounts together at least 100 must stay: each withdrawal reads both and writes one.
+void withdraw_if_covered(Transaction& tx, const char* from, const char* other, std::int64_t cents) {
+    if (tx.load<Account>(from).balance + tx.load<Account>(other).balance < cents + 100) tx.reject({"not_covered"});
+    tx.execute<Account>(from, Withdraw{cents});
+}
+
+TEST_P(BothStrategies, write_skew_is_impossible) {
+    Application a = make();
+    Application b = make();
+    ASSERT_TRUE(a.execute<Account>("x", Deposit{100}));
+    ASSERT_TRUE(a.execute<Account>("y", Deposit{100}));
+    int runs = 0;
+    const Outcome first = a.transact([&](Transaction& tx) {
+        static_cast<void>(tx.load<Account>("x"));
+        static_cast<void>(tx.load<Account>("y"));
+        if (++runs == 1) {  // the other one reads the same, and commits first
+            ASSERT_TRUE(b.transact([](Transaction& other) { withdraw_if_covered(other, "y", "x", 100); }));
+        }
+        withdraw_if_covered(tx, "x", "y", 100);
+    });
+    EXPECT_FALSE(first);
+    EXPECT_EQ(runs, 2) << "what it had read was no longer true";
+    later_.drain();
+    EXPECT_EQ(a.load<Account>("x").state.balance + a.load<Account>("y").state.balance, 100);
+}
+
+TEST_P(BothStrategies, write_skew_is_impossible_between_rows) {
+    Application a = make();
+    Application b = make();
+    static_cast<void>(a.rows<Balance>());
+    const auto move = [](Transaction& tx, const char* from, const char* other) {
+        if (tx.rows<Balance>().get(from).value_or(Balance{1}).cents +
+                tx.rows<Balance>().get(other).value_or(Balance{1}).cents <
+            2) {
+            tx.reject({"not_covered"});
+        }
+        tx.rows<Balance>().put(from, {0});
+    };
+    int runs = 0;
+    const Outcome first = a.transact([&](Transaction& tx) {
+        static_cast<void>(tx.rows<Balance>().get("x"));
+        static_cast<void>(tx.rows<Balance>().get("y"));
+        if (++runs == 1) {
+            ASSERT_TRUE(b.transact([&](Transaction& other) { move(other, "y", "x"); }));
+        }
+        move(tx, "x", "y");
+    });
+    EXPECT_FALSE(first);
+    EXPECT_EQ(runs, 2);
+}
+
+TEST_P(BothStrategies, a_stale_write_is_refused_and_decided_again) {
+    Application a = make();
+    Application b = make();
+    int runs = 0;
+    const Outcome outcome = a.transact([&](Transaction& tx) {
+        static_cast<void>(tx.load<Account>("x"));
+        if (++runs == 1) {
+            ASSERT_TRUE(b.execute<Account>("x", Deposit{1}));
+        }
+        tx.execute<Account>("x", Deposit{2});
+        tx.execute<Account>("y", Deposit{2});
+    });
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->attempts, 2u);
+    EXPECT_EQ(a.load<Account>("x").state.balance, 3);
+    EXPECT_EQ(a.load<Account>("y").state.balance, 2);
+}
+
+TEST_P(BothStrategies, a_command_that_keeps_losing_reserves_its_aggregates_and_gets_through) {
+    Application patient = make();
+    Application hot = make(RetryPolicy::once());
+    unsigned refused = 0;
+    const Outcome outcome = patient.transact([&](Transaction& tx) {
+        tx.execute<Account>("x", Deposit{1});
+        tx.execute<Account>("y", Deposit{1});
+        clock_.advance(std::chrono::milliseconds{1});
+        try {
+            ASSERT_TRUE(hot.execute<Account>("y", Deposit{100}));
+        } catch (const ConflictError&) {
+            ++refused;
+        }
+    });
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->path, Path::reserved);
+    EXPECT_EQ(outcome->attempts, transactions::Options{}.escalate_after + 1);
+    EXPECT_EQ(refused, 1u) << "the hot writer waited for the reservation";
+    later_.drain();
+    EXPECT_EQ(patient.load<Account>("x").state.balance, 1);
+    EXPECT_EQ(patient.load<Account>("y").state.balance, 1 + 100 * transactions::Options{}.escalate_after);
+    ASSERT_TRUE(hot.execute<Account>("y", Deposit{100}));
+}
+
+TEST_P(BothStrategies, what_a_reserved_command_wrote_is_visible_before_it_is_finalised) {
+    Application patient = make();
+    Application hot = make(RetryPolicy::once());
+    const Outcome outcome = patient.transact([&](Transaction& tx) {
+        tx.execute<Account>("x", Deposit{1});
+        static_cast<void>(tx.load<Account>("y"));
+        try {
+            static_cast<void>(hot.execute<Account>("x", Deposit{100}));
+        } catch (const ConflictError&) {
+        }
+    });
+    ASSERT_TRUE(outcome);
+    ASSERT_EQ(outcome->path, Path::reserved);
+    later_.forget();  // its owner died
+    Application reader = make();
+    const Version version = reader.load<Account>("x").version;
+    EXPECT_EQ(reader.load<Account>("x").state.balance, 1 + 100 * (version - 1));
+    EXPECT_EQ(reader.load<Account>("y").version, 0);
+    ASSERT_TRUE(reader.execute<Account>("y", Deposit{5})) << "a reserved slot that got nothing is void";
+    EXPECT_EQ(reader.load<Account>("y").version, 1);
+    ASSERT_TRUE(reader.execute<Account>("x", Deposit{5}));
+    EXPECT_EQ(reader.load<Account>("x").version, version + 1);
+}
+
+struct Protocol : ::testing::Test {
+    std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(open("memory:"));
+    testing::ManualClock clock{Time{}, testing::ManualClock::Mode::auto_advance};
+    Later later;
+    Application bank{store,
+                     {.transactions = {.strategy = Strategy::protocol},
+                      .sweep = false,
+                      .runtime = {.clock = clock},
+                      .executor = &later}};
+};
+
+TEST_F(Protocol, an_append_whose_answer_was_lost_is_recognised_as_ones_own) {
+    bool lost = false;
+    store->after = [&](auto, std::vector<store::WriteAnswer>& answers) {
+        if (!std::exchange(lost, true)) answers[0] = Failure{ErrorKind::unavailable, true, "the answer was lost"};
+    };
+    ASSERT_TRUE(bank.execute<Account>("alice", Deposit{5}));
+    EXPECT_EQ(bank.load<Account>("alice").version, 1);
+    EXPECT_EQ(bank.load<Account>("alice").state.balance, 5);
+}
+
+TEST_F(Protocol, a_commit_that_nobody_answers_is_in_doubt_and_resolved_by_anybody) {
+    for (const bool applied : {true, false}) {
+        const std::string id = applied ? "a" : "b";
+        const auto fail_all = [](auto, std::vector<store::WriteAnswer>& answers) {
+            for (auto& answer : answers) answer = Failure{ErrorKind::unavailable, true, "no answer"};
+        };
+        Application other{open("memory:"), {.sweep = false}};
+        std::string handle;
+        store->before = [&](std::span<const store::Write> writes) {
+            if (writes.size() == 1 && !applied) throw UnavailableError("nothing gets through");
+            if (writes.size() == 1) store->after = fail_all;
+        };
+        try {
+            static_cast<void>(bank.transact([&](Transaction& tx) {
+                tx.execute<Account>("x" + id, Deposit{1});
+                tx.execute<Account>("y" + id, Deposit{1});
+            }));
+            ADD_FAILURE() << "committed without an answer";
+        } catch (const InDoubtError& error) {
+            handle = error.transaction();
+        } catch (const UnavailableError&) {
+            EXPECT_FALSE(applied);
+        }
+        store->before = [](auto) {};
+        store->after = [](auto, auto&) {};
+        if (applied) {
+            EXPECT_EQ(bank.resolve(handle), Verdict::committed);
+            EXPECT_EQ(bank.load<Account>("y" + id).state.balance, 1);
+        }
+        EXPECT_EQ(bank.load<Account>("x" + id).version, bank.load<Account>("y" + id).version);
+    }
+    EXPECT_THROW(bank.resolve("nonsense"), InvalidError);
+}
+
+TEST(BigTransactions, of_a_thousand_participants_commit_although_their_list_does_not_fit_one_item) {
+    const auto store = open("memory:?item_bytes_max=4096");
+    Later later;
+    const auto make = [&] {
+        return std::make_unique<Application>(
+            store,
+            ApplicationOptions{.transactions = {.strategy = Strategy::protocol}, .sweep = false, .executor = &later});
+    };
+    const auto bank = make();
+    bank->project<Account>(ProjectBalance{});
+    const Outcome outcome = bank->transact([](Transaction& tx) {
+        for (int i = 0; i < 500; ++i) tx.execute<Account>("a" + std::to_string(i), Deposit{i});
+    });
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->written.size(), 500u);
+    later.forget();  // nobody but others finalises
+    const auto other = make();
+    EXPECT_EQ(other->rows<Balance>().get("a499"), Balance{499});
+    EXPECT_EQ(other->load<Account>("a499").state.balance, 499);
+    ASSERT_TRUE(other->execute<Account>("a499", Withdraw{499}));
+}
+
+}  // namespace
+}  // namespace varve

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <varve/store/item_store.h>
+
+#include <functional>
+#include <memory>
+
+namespace varve {
+
+/// Passes everything on; a test may look at each batch of writes before it goes out and replace its answers afterwards.
+class HookedStore final : public store::ItemStore {
+  public:
+    explicit HookedStore(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
+
+    std::function<void(std::span<const store::Write>)> before = [](auto) {};
+    std::function<void(std::span<const store::Write>, std::vector<store::WriteAnswer>&)> after = [](auto, auto&) {};
+
+    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
+    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
+        return inner_->read(keys);
+    }
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
+        before(writes);
+        std::vector<store::WriteAnswer> answers = inner_->write(writes);
+        after(writes, answers);
+        return answers;
+    }
+    store::Page query(const store::Query& query) override { return inner_->query(query); }
+    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
+    store::Capabilities capabilities() const override { return inner_->capabilities(); }
+    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
+        return inner_->changes(table, after, limit);
+    }
+    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
+        return inner_->write_atomically(writes);
+    }
+
+  private:
+    std::shared_ptr<store::ItemStore> inner_;
+};
+
+}  // namespace varve

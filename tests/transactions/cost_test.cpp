@@ -1,0 +1,65 @@
+#include "support/account.h"
+#include "support/later.h"
+
+#include <varve/testing/counting_store.h>
+
+#include <gtest/gtest.h>
+
+namespace varve {
+namespace {
+
+using namespace account;
+
+struct Fixture {
+    std::shared_ptr<testing::CountingStore> store = std::make_shared<testing::CountingStore>(open("memory:"));
+    Later later;
+    Application bank{
+        store, {.transactions = {.strategy = transactions::Strategy::protocol}, .sweep = false, .executor = &later}};
+};
+
+class Transfers : public ::testing::TestWithParam<int> {};
+
+TEST_P(Transfers, over_n_streams_cost_2n_minus_1_writes_and_2_round_trips_to_the_acknowledgement) {
+    const int n = GetParam();
+    Fixture f;
+    transactions::Coordinator& coordinator = f.bank.coordinator();
+    transactions::Plan plan;
+    for (int i = 0; i < n; ++i)
+        plan.slots.push_back({transactions::slot_key("account-" + std::to_string(i), 1), 0, {}});
+    f.store->reset();
+    const auto outcome = coordinator.commit(plan, "tx", Clock::system().now());
+    ASSERT_TRUE(std::holds_alternative<transactions::Commit>(outcome));
+    EXPECT_EQ(f.store->counts().round_trips(), n == 1 ? 1u : 2u);
+    f.later.drain();
+    EXPECT_EQ(f.store->counts().writes, static_cast<std::uint64_t>(2 * n - 1));
+    EXPECT_EQ(f.store->counts().reads, 0u);
+}
+
+TEST_P(Transfers, that_read_one_more_stream_cost_2n_writes_and_3_round_trips) {
+    const int n = GetParam();
+    Fixture f;
+    transactions::Plan plan;
+    for (int i = 0; i < n; ++i)
+        plan.slots.push_back({transactions::slot_key("account-" + std::to_string(i), 1), 0, {}});
+    plan.heads_read.push_back({transactions::slot_key("account-read", 1)});
+    f.store->reset();
+    const auto outcome = f.bank.coordinator().commit(plan, "tx", Clock::system().now());
+    ASSERT_TRUE(std::holds_alternative<transactions::Commit>(outcome));
+    EXPECT_EQ(f.store->counts().round_trips(), 3u);
+    f.later.drain();
+    EXPECT_EQ(f.store->counts().writes, static_cast<std::uint64_t>(2 * n));
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Transfers, ::testing::Values(1, 2, 5, 10));
+
+TEST(Commands, a_command_on_one_aggregate_costs_one_read_and_one_write) {
+    Fixture f;
+    f.store->reset();
+    ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{1}));
+    f.later.drain();
+    EXPECT_EQ(f.store->counts().writes, 1u);
+    EXPECT_EQ(f.store->counts().round_trips(), 2u);
+}
+
+}  // namespace
+}  // namespace varve
