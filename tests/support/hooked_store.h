@@ -12,17 +12,20 @@ class HookedStore final : public store::ItemStore {
   public:
     explicit HookedStore(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
 
-    std::function<void(std::span<const store::Write>)> before = [](auto) {};
-    std::function<void(std::span<const store::Write>, std::vector<store::WriteAnswer>&)> after = [](auto, auto&) {};
+    std::function<void()> before_read = [] {};
+    std::function<void(std::span<const store::Write>)> before_write = [](auto) {};
+    std::function<void(std::span<const store::Write>, std::vector<store::WriteAnswer>&)> after_write = [](auto, auto&) {
+    };
 
     void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
+        before_read();
         return inner_->read(keys);
     }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
-        before(writes);
+        before_write(writes);
         std::vector<store::WriteAnswer> answers = inner_->write(writes);
-        after(writes, answers);
+        after_write(writes, answers);
         return answers;
     }
     store::Page query(const store::Query& query) override { return inner_->query(query); }
