@@ -21,7 +21,7 @@
 /// | C++                                   | JSON                                                                  |
 /// |---------------------------------------|-----------------------------------------------------------------------|
 /// | bool, integers of 1 to 8 bytes        | true, 42; exact, refused where it does not fit                        |
-/// | double, float                         | the shortest number that reads back the same; no NaN, no infinity  |
+/// | double, float                         | the shortest number that reads back the same; no NaN, no infinity     |
 /// | std::string                           | a string; valid UTF-8 both ways, else refused                         |
 /// | enum                                  | its enumerator's name; values from -128 to 255                        |
 /// | varve::Time                           | "2026-01-31T12:00:00.000000Z"                                         |
