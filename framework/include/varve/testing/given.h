@@ -1,0 +1,175 @@
+#pragma once
+
+#include <varve/aggregates/aggregate.h>
+#include <varve/core/json.h>
+
+#include <concepts>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace varve::testing {
+
+/// What a test's `then` throws when it does not hold. Any test framework reports an exception with its message; none is
+/// needed here.
+struct AssertionFailed : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+namespace detail {
+
+/// Where a test asks, for the message: "account_test.cpp:12".
+struct Place {
+    const char* file;
+    int line;
+};
+
+/// What a command has led to, with its types erased.
+struct Decided {
+    Place place;
+    std::string command;  ///< "Withdraw"
+    std::optional<Rejection> rejection;  ///< empty: it was accepted
+    std::vector<EventData> events;
+};
+
+// Each throws AssertionFailed unless it holds.
+void expect_events(const Decided& decided, const std::vector<EventData>& expected);
+void expect_rejection(const Decided& decided, std::string_view code);
+void expect_message(const Decided& decided, std::string_view message);
+void expect_state(const Place& place, std::string_view aggregate, const std::string& expected,
+                  const std::string& actual);
+[[noreturn]] void fail_state(const Place& place, std::string_view aggregate);
+
+template <class Aggregate, class Event>
+constexpr bool check_event() {
+    constexpr bool known = std::constructible_from<typename Aggregate::Event, const Event&>;
+    static_assert(known, "this is no event of the aggregate: its Event variant does not name it");
+    return known;
+}
+
+/// Applies an event by way of its stored form, so that what does not survive being stored is found here.
+template <Aggregate A, class Event>
+EventData apply(A& state, const Event& event) {
+    RecordedEvent recorded;
+    recorded.stream = std::string{A::name} + "-given";
+    recorded.version = 1;
+    recorded.event = encode_event(event);
+    aggregate_type<A>().apply(&state, recorded);
+    return recorded.event;
+}
+
+/// A check is a function of the state that returns false, or throws, if it does not hold.
+template <class A, class Check>
+void check_state(const Place& place, const A& state, Check&& check) {
+    if constexpr (std::convertible_to<std::invoke_result_t<Check, const A&>, bool>) {
+        if (!check(state)) fail_state(place, A::name);
+    } else {
+        check(state);
+    }
+}
+
+}  // namespace detail
+
+/// What follows from a command; see given().
+template <Aggregate A>
+class Then {
+  public:
+    Then(A state, detail::Decided decided) : state_(std::move(state)), decided_(std::move(decided)) {}
+
+    /// Exactly these events, in this order, field by field.
+    template <class... Events>
+    const Then& then(const Events&... events) const {
+        (detail::check_event<A, Events>(), ...);
+        detail::expect_events(decided_, {encode_event(events)...});
+        return *this;
+    }
+    /// Accepted, and no event.
+    const Then& then_nothing() const {
+        detail::expect_events(decided_, {});
+        return *this;
+    }
+    const Then& then_rejected(std::string_view code) const {
+        detail::expect_rejection(decided_, code);
+        return *this;
+    }
+    const Then& then_rejected(std::string_view code, std::string_view message) const {
+        detail::expect_rejection(decided_, code);
+        detail::expect_message(decided_, message);
+        return *this;
+    }
+    /// The state after the decided events. `check` takes a const A&; it may return false, or assert by itself.
+    template <std::invocable<const A&> Check>
+    const Then& then_state(Check&& check) const {
+        detail::check_state(decided_.place, state_, check);
+        return *this;
+    }
+    /// The same field by field, of an aggregate whose fields JSON can hold.
+    const Then& then_state(const A& expected) const {
+        detail::expect_state(decided_.place, A::name, json::encode(expected), json::encode(state_));
+        return *this;
+    }
+    const A& state() const { return state_; }
+
+  private:
+    A state_;
+    detail::Decided decided_;
+};
+
+/// An aggregate with a past; see given().
+template <Aggregate A>
+class Given {
+  public:
+    explicit Given(A state) : state_(std::move(state)) {}
+
+    template <class Command>
+    requires(varve::detail::aggregate_has_decide_for<A, Command>::value)
+        [[nodiscard]] Then<A> when(const Command& command, const char* file = __builtin_FILE(),
+                                   int line = __builtin_LINE()) const {
+        const Decision<typename A::Event> decision = std::as_const(state_).decide(command);
+        A after = state_;
+        detail::Decided decided{
+            .place = {file, line}, .command = std::string{type_name<Command>()}, .rejection = {}, .events = {}};
+        if (decision.rejection() != nullptr) decided.rejection = *decision.rejection();
+        for (const typename A::Event& event : decision.events()) {
+            decided.events.push_back(std::visit([&](const auto& one) { return detail::apply<A>(after, one); }, event));
+        }
+        return {std::move(after), std::move(decided)};
+    }
+
+    /// What the past alone has led to: for events that change nothing a command would show.
+    template <std::invocable<const A&> Check>
+    void then_state(Check&& check, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+        detail::check_state({file, line}, state_, check);
+    }
+    void then_state(const A& expected, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+        detail::expect_state({file, line}, A::name, json::encode(expected), json::encode(state_));
+    }
+    const A& state() const { return state_; }
+
+  private:
+    A state_;
+};
+
+/// Tests an aggregate in its own words, without any store:
+///
+///     given<Account>(Opened{"Alice"}, Deposited{50}).when(Withdraw{80}).then_rejected("insufficient_funds");
+///     given<Account>(Opened{"Alice"}, Deposited{50}).when(Withdraw{20}).then(Withdrawn{20});
+///     given<Account>().when(Open{"Alice"}).then(Opened{"Alice"}).then_state([](const Account& a) { return a.open; });
+///
+/// A `then` that does not hold throws AssertionFailed; its message shows what was expected and what was decided line by
+/// line, and names the fields that differ. Works with any test framework. Events go through their stored form.
+///
+/// Threads: each call stands for itself.
+template <Aggregate A, class... Events>
+[[nodiscard]] Given<A> given(const Events&... events) {
+    (detail::check_event<A, Events>(), ...);
+    A state{};
+    (detail::apply<A>(state, events), ...);
+    return Given<A>{std::move(state)};
+}
+
+}  // namespace varve::testing
