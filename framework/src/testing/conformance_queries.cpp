@@ -45,7 +45,7 @@ std::vector<Record> fill_numbers(ItemStore& store) {
         writes.push_back({.key = number(other, 5), .action = Put{}});
     }
     std::ranges::reverse(writes);
-    std::ranges::rotate(writes, writes.begin() + 7);
+    std::rotate(writes.begin(), writes.begin() + 7, writes.end());
     for (const WriteAnswer& answer : store.write(writes)) require(applied(answer), "a put was " + to_text(answer));
     return records;
 }
