@@ -13,9 +13,11 @@ namespace varve::testing {
 
 /// An empty store for one case, and more handles on the same data.
 struct FreshStore {
-    template <std::derived_from<store::ItemStore> Store>
-    FreshStore(std::shared_ptr<Store> s, std::function<std::shared_ptr<store::ItemStore>()> another_handle = {})
+    FreshStore(std::shared_ptr<store::ItemStore> s,
+               std::function<std::shared_ptr<store::ItemStore>()> another_handle = {})
         : store(std::move(s)), connect(std::move(another_handle)) {}
+    template <std::derived_from<store::ItemStore> Store>
+    FreshStore(std::shared_ptr<Store> s) : store(std::move(s)) {}
 
     std::shared_ptr<store::ItemStore> store;
     /// Gives one more handle on the same data, as another process would have it; empty where no such thing exists.
