@@ -1,12 +1,12 @@
 #include "connection.h"
 
+#include <varve/core/clock.h>
 #include <varve/core/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <thread>
 
 #include <sqlite3.h>
 
@@ -166,7 +166,7 @@ int Connection::wait(void* self, int attempts) {
     const std::int64_t sleep_us =
         1 + static_cast<std::int64_t>(Random::system().below(static_cast<std::uint64_t>(bound)));
     const auto before = std::chrono::steady_clock::now();
-    std::this_thread::sleep_for(std::chrono::microseconds{sleep_us});
+    Clock::system().sleep_for(std::chrono::microseconds{sleep_us});
     connection.waited_us_ +=
         std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - before).count();
     return 1;

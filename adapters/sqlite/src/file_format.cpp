@@ -3,8 +3,9 @@
 #include "connection.h"
 #include "table.h"
 
+#include <varve/core/clock.h>
+
 #include <filesystem>
-#include <thread>
 
 #include <unistd.h>
 
@@ -46,7 +47,7 @@ void use_write_ahead_log(Connection& connection, const Options& options) {
         } catch (const Error& error) {
             if (error.kind() != ErrorKind::busy || std::chrono::steady_clock::now() >= deadline) throw;
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        Clock::system().sleep_for(std::chrono::milliseconds{1});
     }
 }
 
