@@ -1,0 +1,37 @@
+#pragma once
+
+#include <varve/varve.h>
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace bench {
+
+struct Deposited {
+    std::int64_t cents;
+};
+struct Withdrawn {
+    std::int64_t cents;
+};
+struct Deposit {
+    std::int64_t cents;
+};
+struct Withdraw {
+    std::int64_t cents;
+};
+
+/// The least that is an aggregate: what is measured is the framework.
+struct Account {
+    static constexpr std::string_view name = "account";
+    using Event = std::variant<Deposited, Withdrawn>;
+
+    std::int64_t balance = 0;
+
+    void apply(const Deposited& e) { balance += e.cents; }
+    void apply(const Withdrawn& e) { balance -= e.cents; }
+    varve::Decision<Event> decide(const Deposit& c) const { return Deposited{c.cents}; }
+    varve::Decision<Event> decide(const Withdraw& c) const { return Withdrawn{c.cents}; }
+};
+
+}  // namespace bench

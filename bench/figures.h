@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+/// One measured rate beside the rate of the raw store doing the least it could, both from this run.
+struct Figure {
+    std::string name;
+    std::string unit;  ///< of both rates, "commands/s"
+    double rate = 0;
+    double raw_rate = 0;
+    std::string raw;  ///< what the raw rate is of
+
+    double ratio() const { return raw_rate > 0 ? rate / raw_rate : 0; }
+};
+
+/// How long each rate is measured, and which figures are wanted.
+struct Plan {
+    std::chrono::milliseconds time{1000};
+    std::string filter;            ///< only figures whose name has this in it
+    std::filesystem::path folder;  ///< for files of the benchmarks' own
+
+    bool wants(std::string_view name) const { return name.find(filter) != std::string_view::npos; }
+};
+
+/// Runs `operation(thread, i)` with i = 0, 1, 2 … in `threads` threads for the plan's time; operations per second.
+/// An operation that does several things at once returns how many.
+double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned thread, long i)>& operation);
+
+/// Measures the two of a figure in turn, three times, and keeps each one's median: machines drift.
+void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw);
+
+std::vector<Figure> commands(const Plan& plan);
+std::vector<Figure> loads(const Plan& plan);
+std::vector<Figure> transfers(const Plan& plan);
+
+}  // namespace bench
