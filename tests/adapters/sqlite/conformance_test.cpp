@@ -22,7 +22,7 @@ testing::FreshStore fresh(const std::string& options) {
     const auto owned = std::make_shared<Owned>();
     const std::string url = owned->file.url() + options;
     owned->store = varve::open(url);
-    return {{owned, owned->store.get()}, [url] { return varve::open(url); }};
+    return {std::shared_ptr<store::ItemStore>{owned, owned->store.get()}, [url] { return varve::open(url); }};
 }
 
 /// The same behind a network without faults.
@@ -35,7 +35,7 @@ testing::FreshStore fresh_behind_network() {
         testing::FaultyStore faulty{real.store, network};
     };
     const auto owned = std::make_shared<Owned>();
-    return {{owned, &owned->faulty}, owned->real.connect};
+    return {std::shared_ptr<store::ItemStore>{owned, &owned->faulty}, owned->real.connect};
 }
 
 VARVE_STORE_CONFORMANCE(SqliteConformance, [] { return fresh(""); })
