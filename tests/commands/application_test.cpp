@@ -134,6 +134,39 @@ TEST(Application, an_inline_projection_commits_with_its_events) {
     }
 }
 
+struct ReceiptWanted {
+    std::string to;
+};
+
+TEST(Application, effects_are_stored_with_the_commit_or_not_at_all) {
+    for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
+        Application bank{open("memory:"), {.transactions = {.strategy = strategy}}};
+        const Outcome events = bank.transact([](Transaction& tx) {
+            tx.execute<Account>("alice", Deposit{1});
+            tx.execute<Account>("bob", Deposit{1});
+            tx.effect(ReceiptWanted{"alice"});
+            tx.effect(ReceiptWanted{"bob"});
+        });
+        const Outcome row = bank.transact([](Transaction& tx) {
+            tx.rows<Balance>().put("alice", {1});
+            tx.effect(ReceiptWanted{"alice"});
+        });
+        const Outcome nothing_else = bank.transact([](Transaction& tx) { tx.effect(ReceiptWanted{"carol"}); });
+        for (const Outcome* outcome : {&events, &row, &nothing_else}) {
+            ASSERT_TRUE((*outcome)->primary);
+            const auto& [stream, version] = *(*outcome)->primary;
+            const std::vector<Effect> effects = bank.events().effects(stream, version);
+            ASSERT_EQ(effects.size(), outcome == &events ? 2u : 1u);
+            EXPECT_EQ(effects[0].id, (*outcome)->transaction + ":0");
+            EXPECT_EQ(effects[0].effect.type, "ReceiptWanted");
+        }
+        EXPECT_FALSE(bank.transact([](Transaction& tx) {
+            tx.effect(ReceiptWanted{"alice"});
+            tx.execute<Account>("alice", Withdraw{5});
+        }));
+    }
+}
+
 TEST(Application, opposing_transfers_of_many_threads_lose_nothing) {
     for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
         Application bank{open("memory:"), {.transactions = {.strategy = strategy}}};

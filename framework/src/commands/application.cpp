@@ -27,11 +27,13 @@ store::Key command_slot(const std::string& command_id) {
 Receipt receipt_of(const Plan& plan, const Commit& commit, unsigned attempts) {
     Receipt receipt{.transaction = commit.path == Path::nothing ? std::string{} : commit.tx,
                     .written = {},
+                    .primary = {},
                     .path = commit.path,
                     .attempts = attempts};
     for (const SlotWrite& slot : plan.slots) {
         if (!is_internal(slot.key.partition)) receipt.written.push_back({slot.key.partition, version_of(slot.key)});
     }
+    if (!commit.primary.partition.empty()) receipt.primary = {commit.primary.partition, version_of(commit.primary)};
     for (const HeldSlot& slot : plan.held) {
         if (slot.payload) receipt.written.push_back({slot.key.partition, version_of(slot.key)});
     }
@@ -46,7 +48,8 @@ store::ItemStore& prepared(store::ItemStore& store) {
 
 /// One single read is of one moment as it is.
 bool is_one_read(const Plan& plan) {
-    return plan.writes() == 0 && plan.ranges_read.empty() && plan.heads_read.size() + plan.rows_read.size() <= 1;
+    return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
+           plan.heads_read.size() + plan.rows_read.size() <= 1;
 }
 
 }  // namespace
@@ -124,7 +127,7 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
                                       {{receipt_attribute, json::encode(receipt.written)}}});
             }
             for (const auto& [stream, touched] : tx.aggregates_) streams.insert(stream);
-            if (is_one_read(plan)) return receipt_of(plan, {{}, Path::nothing}, backoff.attempts());
+            if (is_one_read(plan)) return receipt_of(plan, {.tx = {}, .path = Path::nothing}, backoff.attempts());
             if (reservation) reservation->hand_over();
             auto result = coordinator_.commit(plan, id, began);
             if (const auto* commit = std::get_if<Commit>(&result)) return receipt_of(plan, *commit, backoff.attempts());

@@ -105,6 +105,7 @@ Plan Transaction::plan(const Metadata& metadata) const {
         }
     }
     plan.ranges_read = ranges_;
+    if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
     return plan;
 }
 

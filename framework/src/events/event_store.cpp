@@ -47,7 +47,10 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
 Stream EventStore::load(const std::string& stream, Version first, Version last) {
     if (first < 1) throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(first));
     const StreamRead read = coordinator_.reader().stream(stream, first, last);
-    Stream loaded{.events = {}, .head = read.slots.empty() ? head(stream) : read.head};
+    Stream loaded{.events = {}, .head = {}};
+    const bool reaches_the_end = last == std::numeric_limits<Version>::max() && !read.slots.empty();
+    loaded.head = reaches_the_end ? read.head : head(stream);
+
     for (const StreamRead::One& slot : read.slots) {
         std::vector<RecordedEvent> some = events::decode_payload(stream, slot.version, slot.content);
         std::move(some.begin(), some.end(), std::back_inserter(loaded.events));
@@ -62,6 +65,13 @@ Stream EventStore::load_as_of(const std::string& stream, Time moment) {
                                    [&](const RecordedEvent& event) { return event.time <= moment; });
     loaded.events.erase(last.base(), loaded.events.end());
     return loaded;
+}
+
+std::vector<Effect> EventStore::effects(const std::string& stream, Version version) {
+    const store::Key key = slot_key(stream, version);
+    const Slot slot = decode_slot(key, coordinator_.store().read({&key, 1}).front());
+    const auto* committed = std::get_if<Committed>(&slot);
+    return committed ? events::decode_effects(stream, version, *committed) : std::vector<Effect>{};
 }
 
 Version EventStore::head(const std::string& stream) {

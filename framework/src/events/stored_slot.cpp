@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* time_attribute = "time";
 constexpr const char* events_attribute = "events";
+constexpr const char* effects_attribute = "effects";
 constexpr const char* command_attribute = "command_id";
 constexpr const char* correlation_attribute = "correlation";
 constexpr const char* causation_attribute = "causation";
@@ -22,6 +23,15 @@ struct StoredEvent {
     json::Raw data;
 };
 
+std::string to_json(const std::vector<EventData>& events) {
+    std::vector<StoredEvent> stored;
+    for (const EventData& event : events) {
+        StoredEvent& one = stored.emplace_back(StoredEvent{event.type, {}, {event.data}});
+        if (event.schema != 1) one.schema = event.schema;
+    }
+    return json::encode(stored);
+}
+
 std::string text_or_empty(const store::Item& item, const char* name) {
     const std::string* found = store::text(item, name);
     return found ? *found : std::string{};
@@ -29,13 +39,12 @@ std::string text_or_empty(const store::Item& item, const char* name) {
 
 }  // namespace
 
+store::Item encode_effects(const std::vector<EventData>& effects) {
+    return {{effects_attribute, to_json(effects)}};
+}
+
 store::Item encode_payload(const std::vector<EventData>& events, const Metadata& metadata, Time time) {
-    std::vector<StoredEvent> stored;
-    for (const EventData& event : events) {
-        StoredEvent& one = stored.emplace_back(StoredEvent{event.type, {}, {event.data}});
-        if (event.schema != 1) one.schema = event.schema;
-    }
-    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, json::encode(stored)}};
+    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, to_json(events)}};
     if (!metadata.command_id.empty()) item.emplace(command_attribute, metadata.command_id);
     if (!metadata.correlation.empty()) item.emplace(correlation_attribute, metadata.correlation);
     if (!metadata.causation.empty()) item.emplace(causation_attribute, metadata.causation);
@@ -76,6 +85,22 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
                           .metadata = shared});
     }
     return events;
+}
+
+std::vector<Effect> decode_effects(const std::string& stream, Version version, const transactions::Committed& content) {
+    const std::string* text = store::text(content.payload, effects_attribute);
+    if (text == nullptr) return {};
+    auto stored = json::decode<std::vector<StoredEvent>>(*text);
+    if (!stored) {
+        throw CorruptionError("the effects at version " + std::to_string(version) + " of stream '" + stream +
+                              "' cannot be read: " + stored.error().message);
+    }
+    std::vector<Effect> effects;
+    for (StoredEvent& one : *stored) {
+        effects.push_back({.id = content.write_id + ":" + std::to_string(effects.size()),
+                           .effect = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)}});
+    }
+    return effects;
 }
 
 }  // namespace events

@@ -97,7 +97,8 @@ class Attempt {
     /// Rows alone have no event slot that could be their primary; a single one needs none.
     bool needs_primary_of_its_own() const {
         if (!plan_.held.empty()) return true;
-        return plan_.slots.empty() && (plan_.rows.size() > 1 || (plan_.rows.size() == 1 && plan_.validates()));
+        if (!plan_.slots.empty()) return false;
+        return plan_.rows.size() > 1 || (plan_.rows.size() == 1 && plan_.validates()) || !plan_.on_primary.empty();
     }
     /// A primary that others may have read is prepared too before anything is validated, or two transactions that read
     /// each other's primaries would both commit (write skew). Nobody reads one of the transaction's own.
@@ -252,8 +253,10 @@ class Attempt {
         return write_row(participant.key, participant.row->seen, image);
     }
 
-    static store::Item payload(const Participant& participant) {
-        return participant.slot != nullptr ? participant.slot->payload : store::Item{};
+    store::Item payload(const Participant& participant) const {
+        store::Item payload = participant.slot != nullptr ? participant.slot->payload : store::Item{};
+        if (&participant == &participants_.front()) payload.insert(plan_.on_primary.begin(), plan_.on_primary.end());
+        return payload;
     }
 
     void add_checks(std::vector<store::Write>& writes) const {
@@ -469,7 +472,7 @@ class Attempt {
     std::variant<Commit, Conflict> committed(Path path) {
         ++c_.metrics_.committed;
         if (path == Path::protocol) finalise_in_background();
-        return Commit{claim_.tx, plan_.held.empty() ? path : Path::reserved};
+        return Commit{claim_.tx, plan_.held.empty() ? path : Path::reserved, claim_.primary};
     }
 
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.

@@ -51,6 +51,10 @@ void Reservation::hold(const std::string& stream) {
         // Refused: the stream has moved on. Unanswered: the next read tells whether it got through.
         const auto* failure = std::get_if<Failure>(&answer);
         if (failure != nullptr && !unanswered_.next()) raise({failure->kind, false, failure->message});
+        // Or somebody fenced this transaction and cleared its slot: reserving again for it would only be undone again.
+        if (c_.resolver().look(claim).verdict != Verdict::undecided) {
+            throw ConflictError("the reservation of stream '" + stream + "' was ended by somebody else");
+        }
     }
 }
 

@@ -20,6 +20,8 @@ struct Receipt {
     };
     std::string transaction;       ///< the attempt's id; empty if nothing was written
     std::vector<Written> written;  ///< the streams that got events, by name, and the slots these are in
+    /// The slot that decides: where the transaction's effects are stored. Nullopt if no slot was written.
+    std::optional<Written> primary = {};
     transactions::Path path = transactions::Path::nothing;
     unsigned attempts = 1;
     bool repeated = false;  ///< a command of this id had been executed before: this is what it did then

@@ -78,6 +78,14 @@ class Transaction {
         throw detail::Rejected{std::move(rejection)};
     }
 
+    /// Something that shall be done outside the store once this transaction has committed: a message to send, a call to
+    /// make. It is stored with the commit, all or nothing; EventStore::effects reads it back. `effect` is a plain
+    /// struct, named like an event.
+    template <class Effect>
+    void effect(const Effect& effect) {
+        effects_.push_back(encode_event(effect));
+    }
+
     /// The time that this attempt's events bear.
     Time now() const { return now_; }
 
@@ -133,6 +141,7 @@ class Transaction {
     std::map<std::string, Touched> aggregates_;  // by stream
     std::map<store::Key, TouchedRow> rows_;
     std::vector<transactions::RangeRead> ranges_;
+    std::vector<EventData> effects_;
     std::optional<Rejection> rejection_;
 };
 

@@ -42,4 +42,10 @@ struct RecordedEvent {
     std::shared_ptr<const Metadata> metadata;
 };
 
+/// Something to be done outside the store because a transaction has committed.
+struct Effect {
+    std::string id;    ///< unique: the transaction's id, a colon, the index: an idempotency key for whoever receives it
+    EventData effect;  ///< its name and fields
+};
+
 }  // namespace varve

@@ -64,6 +64,8 @@ class EventStore {
     Stream load(const std::string& stream, Version first = 1, Version last = std::numeric_limits<Version>::max());
     /// As it was at a moment: the slots up to the last one whose time is not later.
     Stream load_as_of(const std::string& stream, Time moment);
+    /// The effects of the transaction that a slot decides (Receipt::primary), read committed; none if it decides none.
+    std::vector<Effect> effects(const std::string& stream, Version version);
     /// The head's version, 0 if there is none. One read, whatever the stream's length.
     Version head(const std::string& stream);
 

@@ -12,12 +12,20 @@ namespace varve::events {
 //     payload := time events [command_id] [correlation] [causation] [headers]
 //
 // `time` is microseconds of Unix time. `events` is JSON text, [{"type":…,"schema":…,"data":{…}}, …]; schema 1 is left
-// out. `headers` is JSON text, an object of strings. The other three are text.
+// out. // `headers` is JSON text, an object of strings. The other three are text.
+//
+// The slot that decides a transaction with effects has them too, in the form of `events`:
+//
+//     effects
 
 store::Item encode_payload(const std::vector<EventData>& events, const Metadata& metadata, Time time);
+
+store::Item encode_effects(const std::vector<EventData>& effects);
 
 /// The events of a slot, in order. CorruptionError naming stream and version if they cannot be read.
 std::vector<RecordedEvent> decode_payload(const std::string& stream, Version version,
                                           const transactions::Committed& content);
+/// The effects in a slot; none if it decides no transaction with effects. CorruptionError if they cannot be read.
+std::vector<Effect> decode_effects(const std::string& stream, Version version, const transactions::Committed& content);
 
 }  // namespace varve::events

@@ -24,6 +24,7 @@ const char* to_string(Path path) noexcept;
 struct Commit {
     std::string tx;
     Path path;
+    store::Key primary = {};  ///< the slot that says so; empty if there is none: nothing or a single row was written
 };
 
 /// Lost against others; certain never to commit. Nothing of it is visible or ever will be.

@@ -55,6 +55,7 @@ struct Plan {
     std::vector<HeadRead> heads_read;
     std::vector<RowRead> rows_read;
     std::vector<RangeRead> ranges_read;
+    store::Item on_primary;  ///< what is stored with the primary slot besides its own payload, whichever slot that is
 
     std::size_t writes() const { return slots.size() + held.size() + rows.size(); }
     bool validates() const { return !heads_read.empty() || !rows_read.empty() || !ranges_read.empty(); }
