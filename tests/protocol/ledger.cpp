@@ -1,0 +1,135 @@
+#include "protocol/ledger.h"
+
+#include <varve/transactions/row.h>
+#include <varve/transactions/slot.h>
+#include <varve/transactions/system_table.h>
+
+#include <algorithm>
+#include <set>
+
+namespace varve::protocol {
+
+using namespace transactions;
+
+namespace {
+
+bool is_slot(const store::Key& key) {
+    return key.table == events_table().name;
+}
+
+bool is_internal_table(const store::Key& key) {
+    return key.table == system_table().name;
+}
+
+/// The write id of an item's committed content; empty: it has none.
+std::string revision(const store::Key& key, const std::optional<store::Item>& item) {
+    if (!item) return {};
+    const std::string* found = nullptr;
+    if (!is_slot(key)) {
+        found = store::text(*item, "_rev");
+    } else if (const std::string* state = store::text(*item, "state"); state && *state == "committed") {
+        found = store::text(*item, "write_id");
+    }
+    return found ? *found : std::string{};
+}
+
+}  // namespace
+
+std::vector<std::string> Ledger::revisions(const store::Key& key) const {
+    std::vector<std::string> revisions;
+    for (const Effect& effect : effects_) {
+        if (effect.key == key) revisions.push_back(effect.rev);
+    }
+    return revisions;
+}
+
+std::vector<store::WriteAnswer> Ledger::write(std::span<const store::Write> writes) {
+    const std::lock_guard lock{mutex_};
+    std::vector<store::WriteAnswer> answers;
+    for (const store::Write& one : writes) {
+        const std::optional<store::Item> before = inner_->read({&one.key, 1}).front();
+        answers.push_back(inner_->write({&one, 1}).front());
+        if (std::holds_alternative<store::Applied>(answers.back())) enter(one, before, false);
+    }
+    return answers;
+}
+
+store::AtomicAnswer Ledger::write_atomically(std::span<const store::Write> writes) {
+    const std::lock_guard lock{mutex_};
+    std::vector<store::Key> keys;
+    for (const store::Write& one : writes) keys.push_back(one.key);
+    const std::vector<std::optional<store::Item>> before = inner_->read(keys);
+    store::AtomicAnswer answer = inner_->write_atomically(writes);
+    if (std::holds_alternative<store::Applied>(answer)) {
+        for (std::size_t i = 0; i < writes.size(); ++i) enter(writes[i], before[i], true);
+    }
+    return answer;
+}
+
+void Ledger::enter(const store::Write& write, const std::optional<store::Item>& before, bool atomic) {
+    if (std::holds_alternative<store::Check>(write.action) || is_internal_table(write.key)) return;
+    ++applied_;
+    const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
+    const std::string was = revision(write.key, before);
+    const std::string is = revision(write.key, after);
+    if (is.empty() || is == was) return;
+    effects_.push_back({write.key, applied_, is, was});
+
+    // What was claimed follows a decision that was made elsewhere, with one exception: a prepared primary.
+    const auto claim = before ? claim_on(write.key, *before) : std::nullopt;
+    if (claim && !(is_slot(write.key) && claim->primary == write.key)) return;
+    Commit& commit = commits_.try_emplace(is, Commit{applied_, {}}).first->second;
+    commit.items.push_back(write.key);
+    if (!atomic && is_slot(write.key)) {
+        const Slot slot = decode_slot(write.key, after);
+        for (const store::Key& other : std::get<Committed>(slot).participants) commit.items.push_back(other);
+    }
+    std::ranges::sort(commit.items);
+}
+
+std::vector<store::Record> Ledger::contents(const std::vector<std::string>& tables) {
+    std::vector<store::Record> records;
+    for (const std::string& table : tables) {
+        store::Scan scan{.table = table};
+        do {
+            store::Page page = inner_->scan(scan);
+            std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
+            scan.next = std::move(page.next);
+        } while (scan.next);
+    }
+    std::ranges::sort(records, {}, &store::Record::key);
+    return records;
+}
+
+std::vector<std::string> Ledger::violations_at_rest(const std::vector<std::string>& tables) {
+    std::vector<std::string> found;
+    std::map<std::string, std::vector<store::Key>> done;
+    for (const Effect& effect : effects_) done[effect.rev].push_back(effect.key);
+    for (auto& [tx, items] : done) {
+        std::ranges::sort(items);
+        const auto commit = commits_.find(tx);
+        if (commit == commits_.end()) {
+            found.push_back("Q1: " + tx + " never committed, but is in " + store::to_string(items.front()));
+        } else if (items != commit->second.items) {
+            std::string line = "Q1: " + tx + " writes";
+            for (const store::Key& key : commit->second.items) line += " " + store::to_string(key);
+            line += "; it came into";
+            for (const store::Key& key : items) line += " " + store::to_string(key);
+            found.push_back(std::move(line));
+        }
+    }
+    for (const auto& [tx, commit] : commits_) {
+        if (!done.contains(tx)) found.push_back("Q1: " + tx + " committed, but is nowhere");
+    }
+    for (const store::Record& record : contents(tables)) {
+        for (const char* left : {"_tx", "_primary", "_primary_version", "_primary_epoch", "_lease", "_priority",
+                                 "_after", "_was_expires"}) {
+            if (!record.item.contains(left)) continue;
+            found.push_back("Q3: " + store::to_string(record.key) + " still has " + left);
+            break;
+        }
+    }
+    return found;
+}
+
+}  // namespace varve::protocol

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <varve/store/item_store.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace varve::protocol {
+
+/// Stands directly before the store and keeps account of what really happened there, whatever the processes were told:
+/// the judge of the protocol's tests. Knows the stored forms, but none of the code that decides.
+///
+/// Threads: all methods may be called from any thread; writes go one at a time.
+class Ledger final : public store::ItemStore {
+  public:
+    explicit Ledger(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
+
+    /// That a write id became the committed content of an item, visible or behind a claim.
+    struct Effect {
+        store::Key key;
+        std::uint64_t at;  ///< when it came into place: the number of the write
+        std::string rev;   ///< the write id
+        std::string over;  ///< the write id before it; empty: there was none
+    };
+    /// In the order in which they came into place.
+    const std::vector<Effect>& effects() const { return effects_; }
+    /// The write ids that an item has had, in order.
+    std::vector<std::string> revisions(const store::Key& key) const;
+
+    struct Commit {
+        std::uint64_t at;               ///< the number of the write that decided it
+        std::vector<store::Key> items;  ///< all that it writes, in order
+    };
+    /// By transaction: single writes too.
+    const std::map<std::string, Commit>& commits() const { return commits_; }
+
+    /// Q1 for every commit: each of its items got its write id exactly once; and no item got another one's. Q3: no
+    /// claim and nothing of one is left in `tables`. Each line is one violation.
+    std::vector<std::string> violations_at_rest(const std::vector<std::string>& tables);
+
+    /// All items of the tables as they stand.
+    std::vector<store::Record> contents(const std::vector<std::string>& tables);
+
+    std::uint64_t writes_applied() const { return applied_; }
+
+    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
+    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
+        return inner_->read(keys);
+    }
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
+    store::Page query(const store::Query& query) override { return inner_->query(query); }
+    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
+    store::Capabilities capabilities() const override { return inner_->capabilities(); }
+    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
+        return inner_->changes(table, after, limit);
+    }
+    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
+
+  private:
+    void enter(const store::Write& write, const std::optional<store::Item>& before, bool atomic);
+
+    const std::shared_ptr<store::ItemStore> inner_;
+    std::mutex mutex_;
+    std::uint64_t applied_ = 0;
+    std::vector<Effect> effects_;
+    std::map<std::string, Commit> commits_;
+};
+
+}  // namespace varve::protocol
