@@ -5,9 +5,9 @@ logs="$root/build/logs"
 cores=$(nproc 2>/dev/null || echo 2)
 
 # What the library needs, and what the tests need besides.
-packages_build=(g++ cmake ninja-build ccache libtbb-dev libsqlite3-dev rapidjson-dev libspdlog-dev)
+packages_build=(g++ cmake ninja-build ccache libtbb-dev libsqlite3-dev rapidjson-dev)
 packages_bank=(libcli11-dev)
-packages_tests=(libgtest-dev libbenchmark-dev sqlite3 clang-14 libclang-rt-14-dev clang-format-14 spin)
+packages_tests=(libgtest-dev clang-14 clang-format-14 spin)
 
 say() { printf '==> %s\n' "$*"; }
 die() {
