@@ -1,0 +1,47 @@
+#pragma once
+
+#include "../account.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace bank {
+
+/// The program's exit codes; part of its help.
+enum ExitCode : int {
+    exit_done = 0,
+    exit_refused = 1,   ///< rejected by the domain, or a check that does not hold
+    exit_usage = 2,     ///< of the command line, the store's URL or its format
+    exit_failed = 3,    ///< the store is unavailable, busy, full or damaged: nothing was done
+    exit_in_doubt = 4,  ///< nobody knows whether it was done
+};
+
+/// What all commands share.
+struct Cli {
+    std::string program;  ///< as it was called
+    std::string store = "sqlite:bank.db";
+    bool json = false;
+    std::string strategy = "automatic";
+    std::int64_t lease_ms = 5000;
+    std::function<int()> chosen = {};  ///< the command that the line asks for
+
+    /// The bank at `store`, with its read model. `lease_ms` and `strategy` as asked for.
+    std::unique_ptr<varve::Application> open() const;
+};
+
+/// Each adds the commands of its file.
+void add_account_commands(CLI::App& app, Cli& cli);
+void add_reading_commands(CLI::App& app, Cli& cli);
+void add_load_commands(CLI::App& app, Cli& cli);
+void add_demo_command(CLI::App& app, Cli& cli);
+
+/// At once, so that who reads along sees it.
+void print_line(const std::string& line);
+
+}  // namespace bank

@@ -1,0 +1,220 @@
+#include "../child.h"
+#include "../demo.h"
+#include "../money.h"
+#include "cli.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include <CLI/CLI.hpp>
+#include <stdlib.h>
+
+namespace bank {
+
+namespace {
+
+/// A folder of its own, removed with everything in it unless it is to be kept.
+class ScratchFolder {
+  public:
+    ScratchFolder() {
+        std::string name = (std::filesystem::temp_directory_path() / "varve-bank-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw varve::ConfigError("cannot make a folder like " + name);
+        path_ = name;
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        if (!keep) std::filesystem::remove_all(path_, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+    std::string file() const { return (path_ / "bank.db").string(); }
+    bool keep = false;
+
+  private:
+    std::filesystem::path path_;
+};
+
+struct DemoOptions {
+    DemoPlan plan;
+    std::string file;
+    bool keep = false;
+};
+
+struct DemoReport {
+    bool ok = true;
+    std::string store;
+    std::string strategy;
+    double seconds = 0;
+    double transfers_per_second = 0;
+    std::size_t kills = 0;
+    std::size_t committed = 0;
+    std::size_t rejected = 0;
+    std::size_t gave_up = 0;
+    std::size_t in_doubt = 0;
+    std::size_t retries = 0;
+    std::int64_t p50_us = 0;
+    std::int64_t p99_us = 0;
+    Recoveries recoveries = {};
+    Cents money_before_cents = 0;
+    Cents money_after_cents = 0;
+    Fates acknowledged = {};
+    Fates refused = {};
+    Fates cut_off = {};
+    std::vector<Audit::Rule> rules;
+};
+
+std::string number(std::uint64_t count) {
+    return count_text(static_cast<std::int64_t>(count));
+}
+
+std::string milliseconds(std::chrono::microseconds time) {
+    return number(static_cast<std::uint64_t>((time.count() + 500) / 1000)) + " ms";
+}
+
+void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& result) {
+    const DemoPlan& plan = options.plan;
+    const auto mark = [](bool good) { return std::string{good ? "✓" : "✗"}; };
+    const auto line = [](const std::string& name, const std::string& text) {
+        print_line("  " + name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + text);
+    };
+    char rate[80];
+    std::snprintf(
+        rate, sizeof rate, "%.1f s, %s transfers/s, ", result.seconds,
+        number(static_cast<std::uint64_t>(static_cast<double>(result.figures.committed) / result.seconds)).c_str());
+    const bool protocol = plan.strategy == "protocol";
+    const Recoveries& r = result.recoveries;
+
+    print_line("varve: money on the move while its processes are killed\n");
+    line("load", number(plan.transfers) + " Zipf transfers, " + number(plan.accounts) + " accounts, " +
+                     number(plan.processes) + " processes x " + number(plan.workers) + " threads");
+    line("store", protocol ? "one SQLite file, one item at a time (--strategy protocol):"
+                           : "one SQLite file, by its own transactions (--strategy " + plan.strategy + ")");
+    if (protocol) line("", "the same protocol as on stores that have no transactions");
+    line("speed", rate + std::string{"p50 "} + milliseconds(result.figures.percentile(0.5)) + ", p99 " +
+                      milliseconds(result.figures.percentile(0.99)));
+    line("killed", number(result.kills) + " processes by SIGKILL, in mid-transfer; each was replaced at once");
+    line("settled", number(r.undone) + " claims undone, " + number(r.finalised) + " completed by whoever met them, " +
+                        number(r.swept) + " by sweepers");
+    print_line("");
+    line("money before", money_text(result.before));
+    line("money after", money_text(result.after) + "  " +
+                            (result.before == result.after ? "✓ not a cent lost, not a cent made" : "✗ it changed"));
+    print_line("  " + mark(result.acknowledged.whole == result.acknowledged.total()) + " of " +
+               number(result.acknowledged.total()) + " acknowledged transfers, " + number(result.acknowledged.whole) +
+               " are there, both halves");
+    print_line("  " + mark(result.cut_off.half == 0) + " of " + number(result.cut_off.total()) +
+               " cut off by a kill, " + number(result.cut_off.whole) + " happened whole, " +
+               number(result.cut_off.absent) + " not at all, " + number(result.cut_off.half) + " by half");
+    if (result.refused.total() > 0) {
+        print_line("  " + mark(result.refused.absent == result.refused.total()) + " of " +
+                   number(result.refused.total()) + " refused for lack of money, " +
+                   number(result.refused.total() - result.refused.absent) + " left a trace");
+    }
+    std::string rules;
+    for (const Audit::Rule& rule : result.audit.rules) {
+        if (!rule.holds()) rules += (rules.empty() ? "" : ", ") + rule.name;
+    }
+    print_line("  " + mark(rules.empty()) + " bank check: " +
+               (rules.empty() ? "all " + number(result.audit.rules.size()) + " rules hold over " +
+                                    number(result.audit.events) + " events"
+                              : "broken: " + rules));
+    print_line("");
+    if (!result.holds()) {
+        print_line("This must never happen. Please report it, with the file.");
+    } else if (protocol) {
+        print_line("So a transfer happens whole or not at all, whoever dies, on any store that can");
+        print_line("write ONE item under a condition. Whoever comes by later completes or undoes it.");
+    } else {
+        print_line("So a transfer happens whole or not at all, whoever dies. Here the store's own");
+        print_line("transactions saw to it; --strategy protocol does it on stores that have none.");
+    }
+    print_line("Try next, with " + cli.program + ":");
+    if (options.keep) {
+        print_line("  --store " + plan.store + " check | balances | statement " + account_id(0));
+    } else {
+        print_line(std::string{"  demo --strategy "} + (protocol ? "automatic" : "protocol") +
+                   " | demo --keep | --help");
+    }
+}
+
+int run(const Cli& cli, DemoOptions options, bool strategy_given) {
+    DemoPlan& plan = options.plan;
+    if (strategy_given) plan.strategy = cli.strategy;
+    std::optional<ScratchFolder> folder;
+    if (options.file.empty()) {
+        folder.emplace();
+        folder->keep = options.keep;
+        options.file = folder->file();
+    } else {
+        options.keep = true;
+        if (std::filesystem::exists(options.file)) {
+            throw varve::ConfigError("'" + options.file + "' is there already; the demo begins with a fresh file");
+        }
+    }
+    plan.store = "sqlite:" + options.file;
+    plan.program = own_path();
+    if (!cli.json) print_line("The file: " + options.file + (options.keep ? "" : " (removed afterwards; --keep)"));
+    try {
+        const DemoResult result = run_demo(plan);
+        if (!result.holds() && folder) options.keep = folder->keep = true;
+        if (cli.json) {
+            const Figures& f = result.figures;
+            print_line(varve::json::encode(
+                DemoReport{.ok = result.holds(),
+                           .store = plan.store,
+                           .strategy = plan.strategy,
+                           .seconds = result.seconds,
+                           .transfers_per_second = static_cast<double>(f.committed) / result.seconds,
+                           .kills = result.kills,
+                           .committed = f.committed,
+                           .rejected = f.rejected,
+                           .gave_up = f.gave_up,
+                           .in_doubt = f.in_doubt,
+                           .retries = f.retries,
+                           .p50_us = f.percentile(0.5).count(),
+                           .p99_us = f.percentile(0.99).count(),
+                           .recoveries = result.recoveries,
+                           .money_before_cents = result.before,
+                           .money_after_cents = result.after,
+                           .acknowledged = result.acknowledged,
+                           .refused = result.refused,
+                           .cut_off = result.cut_off,
+                           .rules = result.audit.rules}));
+        } else {
+            print_screen(cli, options, result);
+        }
+        return result.holds() ? exit_done : exit_refused;
+    } catch (const Interrupted& interrupted) {
+        std::fputs("bank: interrupted; all processes of the demo are stopped\n", stderr);
+        return 128 + interrupted.signal;
+    }
+}
+
+}  // namespace
+
+void add_demo_command(CLI::App& app, Cli& cli) {
+    const auto options = std::make_shared<DemoOptions>();
+    DemoPlan& plan = options->plan;
+    CLI::App* demo = app.add_subcommand(
+        "demo",
+        "Kill processes in mid-transfer, and see that no money is lost; about a minute, in a fresh SQLite file");
+    demo->add_option("--transfers", plan.transfers)->check(CLI::PositiveNumber)->capture_default_str();
+    demo->add_option("--accounts", plan.accounts)->check(CLI::Range(2, 1'000'000))->capture_default_str();
+    demo->add_option("--processes", plan.processes)->check(CLI::Range(1, 64))->capture_default_str();
+    demo->add_option("--workers", plan.workers, "threads of each process")
+        ->check(CLI::Range(1, 64))
+        ->capture_default_str();
+    demo->add_option("--kills", plan.kills)->check(CLI::NonNegativeNumber)->capture_default_str();
+    demo->add_option("--theta", plan.theta, "how hot some accounts are; 0: none is")
+        ->check(CLI::Range(0.0, 10.0))
+        ->capture_default_str();
+    demo->add_option("--db", options->file, "the file, which must not exist yet; it is kept");
+    demo->add_flag("--keep", options->keep, "keep the file, to look at it afterwards");
+    demo->callback([&app, &cli, options] {
+        const bool strategy_given = app.get_option("--strategy")->count() > 0;
+        cli.chosen = [&cli, options, strategy_given] { return run(cli, *options, strategy_given); };
+    });
+}
+
+}  // namespace bank

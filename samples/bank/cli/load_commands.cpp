@@ -1,0 +1,172 @@
+#include "../check.h"
+#include "../money.h"
+#include "../payments.h"
+#include "../progress.h"
+#include "../told.h"
+#include "cli.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <unistd.h>
+
+namespace bank {
+
+namespace {
+
+struct PayReport {
+    bool ok = true;
+    double seconds = 0;
+    double transfers_per_second = 0;
+    std::size_t committed = 0;
+    std::size_t rejected = 0;
+    std::size_t gave_up = 0;
+    std::size_t in_doubt = 0;
+    std::size_t retries = 0;
+    std::int64_t p50_us = 0;
+    std::int64_t p95_us = 0;
+    std::int64_t p99_us = 0;
+    std::int64_t p999_us = 0;
+    Recoveries recoveries = {};
+};
+
+struct CheckReport {
+    bool ok = true;
+    std::vector<Audit::Rule> rules;
+    std::size_t accounts = 0;
+    std::size_t events = 0;
+    std::size_t transfers = 0;
+    Cents money_cents = 0;
+};
+
+std::string milliseconds(std::int64_t us) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2f ms", static_cast<double>(us) / 1000);
+    return text;
+}
+
+void print(const PayReport& report) {
+    const auto count = [](std::uint64_t n) { return count_text(static_cast<std::int64_t>(n)); };
+    const Recoveries& r = report.recoveries;
+    char head[120];
+    std::snprintf(head, sizeof head, "%s transfers in %.2f s: %s/s", count(report.committed).c_str(), report.seconds,
+                  count(static_cast<std::uint64_t>(report.transfers_per_second)).c_str());
+    print_line(head);
+    print_line("  latency     p50 " + milliseconds(report.p50_us) + ", p95 " + milliseconds(report.p95_us) + ", p99 " +
+               milliseconds(report.p99_us) + ", p99.9 " + milliseconds(report.p999_us));
+    print_line("  conflicts   " + count(r.conflicts) + ", retries " + count(report.retries) + ", gave up " +
+               count(report.gave_up) + ", in doubt " + count(report.in_doubt));
+    print_line("  rejected    " + count(report.rejected));
+    print_line("  recoveries  " + count(r.fenced) + " fenced, " + count(r.undone) + " undone, " + count(r.finalised) +
+               " finalised for others, " + count(r.swept) + " swept");
+}
+
+int print(const Cli& cli, const Audit& audit) {
+    if (cli.json) {
+        print_line(varve::json::encode(CheckReport{.ok = audit.holds(),
+                                                   .rules = audit.rules,
+                                                   .accounts = audit.accounts,
+                                                   .events = audit.events,
+                                                   .transfers = audit.transfers.size(),
+                                                   .money_cents = audit.money}));
+        return audit.holds() ? exit_done : exit_refused;
+    }
+    for (const Audit::Rule& rule : audit.rules) {
+        print_line((rule.holds() ? "✓ " : "✗ ") + rule.name + std::string(30 - rule.name.size(), ' ') + rule.found);
+        for (const std::string& one : rule.broken) print_line("    " + one);
+        if (rule.broken_count > rule.broken.size()) {
+            print_line("    … and " + std::to_string(rule.broken_count - rule.broken.size()) + " more");
+        }
+    }
+    return audit.holds() ? exit_done : exit_refused;
+}
+
+/// One write, so that lines of several threads do not mix and a killed process leaves only whole ones.
+void tell(const Told& told) {
+    const std::string line = varve::json::encode(told) + "\n";
+    if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+        throw std::system_error(errno, std::generic_category(), "nobody listens to what --tell tells");
+    }
+}
+
+struct PayOptions {
+    Load load;
+    std::string distribution = "zipf";
+    bool tell = false;
+    bool check = false;
+};
+
+int run_pay(const Cli& cli, PayOptions options) {
+    options.load.distribution = options.distribution == "zipf" ? Distribution::zipf : Distribution::uniform;
+    const auto bank = cli.open();
+    Observer observer;
+    Progress progress{"paying", options.load.transfers};
+    std::atomic<std::size_t> done = 0;
+    observer.ended = [&](const Ended&) { progress.update(++done); };
+    if (options.tell) {
+        observer.begun = [](const Begun& begun) { tell({.begun = begun.id}); };
+        observer.ended = [&](const Ended& ended) {
+            tell({.ended = ended.id,
+                  .ending = ended.ending,
+                  .took_us = ended.took.count(),
+                  .attempts = ended.attempts,
+                  .recoveries = recoveries(*bank)});
+        };
+    }
+    open_accounts(*bank, options.load);
+    const auto began = std::chrono::steady_clock::now();
+    const Figures figures = pay(*bank, options.load, observer);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (options.tell) return exit_done;
+    const PayReport report{.seconds = seconds,
+                           .transfers_per_second = static_cast<double>(figures.committed) / seconds,
+                           .committed = figures.committed,
+                           .rejected = figures.rejected,
+                           .gave_up = figures.gave_up,
+                           .in_doubt = figures.in_doubt,
+                           .retries = figures.retries,
+                           .p50_us = figures.percentile(0.5).count(),
+                           .p95_us = figures.percentile(0.95).count(),
+                           .p99_us = figures.percentile(0.99).count(),
+                           .p999_us = figures.percentile(0.999).count(),
+                           .recoveries = recoveries(*bank)};
+    if (!options.check && cli.json) print_line(varve::json::encode(report));
+    if (!cli.json) print(report);
+    return options.check ? print(cli, audit(*bank)) : exit_done;
+}
+
+}  // namespace
+
+void add_load_commands(CLI::App& app, Cli& cli) {
+    const auto options = std::make_shared<PayOptions>();
+    Load& load = options->load;
+    CLI::App* pay = app.add_subcommand("pay", "Run a load of transfers between random accounts, and measure it");
+    pay->add_option("--transfers", load.transfers, "how many")->capture_default_str();
+    pay->add_option("--workers", load.workers, "threads, each waiting for its transfer before it begins the next")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    pay->add_option("--accounts", load.accounts, "among how many accounts; missing ones are opened")
+        ->check(CLI::Range(2, 10'000'000))
+        ->capture_default_str();
+    pay->add_option("--distribution", options->distribution, "of the accounts: zipf (some are hot) or uniform")
+        ->check(CLI::IsMember({"zipf", "uniform"}).description(""))
+        ->capture_default_str();
+    pay->add_option("--theta", load.theta, "how hot: account k is drawn in proportion to 1/k^theta")
+        ->check(CLI::Range(0.0, 10.0))
+        ->capture_default_str();
+    pay->add_option("--opening-cents", load.opening, "deposited to each account that is opened")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    pay->add_option("--seed", load.seed, "of the random numbers; 0: another one each time")->capture_default_str();
+    pay->add_flag("--check", options->check, "check the books afterwards");
+    pay->add_flag("--tell", options->tell, "a JSON line for each transfer that begins or ends, for a parent process");
+    pay->callback([&cli, options] { cli.chosen = [&cli, options] { return run_pay(cli, *options); }; });
+
+    CLI::App* check =
+        app.add_subcommand("check", "Check the books: money, transfers, versions and read model; while nobody writes");
+    check->callback([&cli] { cli.chosen = [&cli] { return print(cli, audit(*cli.open())); }; });
+}
+
+}  // namespace bank

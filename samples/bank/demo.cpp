@@ -1,0 +1,220 @@
+#include "demo.h"
+
+#include "balances.h"
+#include "child.h"
+#include "progress.h"
+#include "told.h"
+
+#include <algorithm>
+#include <csignal>
+#include <stdexcept>
+#include <unordered_set>
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+namespace bank {
+
+namespace {
+
+/// While it lives, SIGINT and SIGTERM are read from a descriptor instead of ending the process.
+class SignalsAsInput {
+  public:
+    SignalsAsInput() {
+        sigset_t signals;
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGINT);
+        sigaddset(&signals, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &signals, &before_);
+        descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    }
+    ~SignalsAsInput() {
+        ::close(descriptor_);
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+    SignalsAsInput(const SignalsAsInput&) = delete;
+    SignalsAsInput& operator=(const SignalsAsInput&) = delete;
+
+    int descriptor() const { return descriptor_; }
+    void throw_if_any() const {
+        signalfd_siginfo info;
+        if (::read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+            throw Interrupted{static_cast<int>(info.ssi_signo)};
+        }
+    }
+
+  private:
+    sigset_t before_;
+    int descriptor_;
+};
+
+/// A process and its successors, which together make a share of the transfers.
+struct Lane {
+    std::size_t left;  ///< transfers that are still to be ended
+    std::optional<Child> child = {};
+    std::unordered_set<std::string> begun = {};  ///< by the child, and not ended yet
+    Recoveries recoveries = {};                  ///< the child's own, as told last
+};
+
+class Demo {
+  public:
+    explicit Demo(const DemoPlan& plan) : plan_(plan) {}
+
+    DemoResult run() {
+        {
+            const auto bank = open();
+            open_accounts(*bank, {.workers = plan_.workers, .accounts = plan_.accounts, .opening = plan_.opening});
+            result_.before = audit(*bank).money;
+        }  // closed: children open their own
+        const auto began = std::chrono::steady_clock::now();
+        pay_and_kill();
+        result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+        result_.figures.finish();
+        result_.audit = audit(*open());
+        result_.after = result_.audit.money;
+        for (const std::string& id : acknowledged_) result_.acknowledged.count(result_.audit, id);
+        for (const std::string& id : refused_) result_.refused.count(result_.audit, id);
+        for (const std::string& id : cut_off_) result_.cut_off.count(result_.audit, id);
+        return std::move(result_);
+    }
+
+  private:
+    std::unique_ptr<varve::Application> open() const {
+        auto bank = std::make_unique<varve::Application>(
+            varve::open(plan_.store), varve::ApplicationOptions{.transactions = {.lease = plan_.lease}});
+        bank->project<Account>(ProjectBalance{});
+        return bank;
+    }
+
+    void start(Lane& lane) const {
+        lane.child.emplace(std::vector<std::string>{
+            plan_.program, "--store", plan_.store, "--strategy", plan_.strategy, "--lease-ms",
+            std::to_string(plan_.lease.count()), "pay", "--tell", "--transfers", std::to_string(lane.left), "--workers",
+            std::to_string(plan_.workers), "--accounts", std::to_string(plan_.accounts), "--theta",
+            std::to_string(plan_.theta)});
+    }
+
+    void pay_and_kill() {
+        for (std::size_t i = 0; i < plan_.processes; ++i) {
+            Lane& lane = lanes_.emplace_back(Lane{.left = share(i)});
+            if (lane.left > 0) start(lane);
+        }
+        Progress progress{"paying", plan_.transfers};
+        std::size_t victim = 0;
+        while (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.child.has_value(); })) {
+            wait_for_news();
+            signals_.throw_if_any();
+            for (Lane& lane : lanes_) {
+                if (lane.child) listen(lane);
+            }
+            progress.update(ended_, std::to_string(result_.kills) + " killed");
+            if (kill_is_due()) {
+                for (std::size_t tries = 0; tries < lanes_.size(); ++tries) {
+                    Lane& lane = lanes_[victim++ % lanes_.size()];
+                    if (!lane.child || lane.begun.empty() || lane.left <= lane.begun.size()) continue;
+                    kill_and_replace(lane);
+                    break;
+                }
+            }
+        }
+    }
+
+    std::size_t share(std::size_t i) const {
+        return plan_.transfers / plan_.processes + (i < plan_.transfers % plan_.processes ? 1 : 0);
+    }
+
+    bool kill_is_due() const {
+        return result_.kills < plan_.kills && ended_ >= (result_.kills + 1) * plan_.transfers / (plan_.kills + 1);
+    }
+
+    void wait_for_news() const {
+        std::vector<pollfd> waited{{.fd = signals_.descriptor(), .events = POLLIN, .revents = 0}};
+        for (const Lane& lane : lanes_) {
+            if (lane.child) waited.push_back({.fd = lane.child->output(), .events = POLLIN, .revents = 0});
+        }
+        ::poll(waited.data(), waited.size(), -1);
+    }
+
+    /// Reads what the child has told; sees to its end.
+    void listen(Lane& lane) {
+        bool ended = false;
+        read(lane, ended);
+        if (!ended) return;
+        const int code = lane.child->wait();
+        lane.child.reset();
+        result_.recoveries += std::exchange(lane.recoveries, {});
+        if (code != 0 || lane.left > 0) {
+            throw std::runtime_error("a process that nobody killed ended with code " + std::to_string(code) + " and " +
+                                     std::to_string(lane.left) + " transfers to go");
+        }
+    }
+
+    void read(Lane& lane, bool& ended) {
+        for (const std::string& line : lane.child->lines(ended)) {
+            auto told = varve::json::decode<Told>(line);
+            if (!told) throw std::runtime_error("a process told what cannot be read: " + told.error().message);
+            if (told->begun) lane.begun.insert(*told->begun);
+            if (told->ended) end(lane, *told);
+        }
+    }
+
+    void end(Lane& lane, const Told& told) {
+        const Ended ended{.id = *told.ended,
+                          .ending = told.ending.value_or(Ending::in_doubt),
+                          .took = std::chrono::microseconds{told.took_us.value_or(0)},
+                          .attempts = told.attempts.value_or(1)};
+        result_.figures.add(ended);
+        lane.begun.erase(ended.id);
+        if (lane.left > 0) --lane.left;
+        ++ended_;
+        lane.recoveries = told.recoveries.value_or(Recoveries{});
+        if (ended.ending == Ending::committed) acknowledged_.push_back(ended.id);
+        if (ended.ending == Ending::rejected || ended.ending == Ending::gave_up) refused_.push_back(ended.id);
+        if (ended.ending == Ending::in_doubt) cut_off_.push_back(ended.id);
+    }
+
+    void kill_and_replace(Lane& lane) {
+        lane.child->kill(SIGKILL);
+        lane.child->wait();
+        bool ended = false;
+        read(lane, ended);  // what it told before it died counts
+        std::ranges::copy(lane.begun, std::back_inserter(cut_off_));
+        lane.begun.clear();
+        result_.recoveries += std::exchange(lane.recoveries, {});
+        ++result_.kills;
+        lane.child.reset();
+        if (lane.left > 0) start(lane);
+    }
+
+    const DemoPlan& plan_;
+    SignalsAsInput signals_;
+    std::vector<Lane> lanes_;
+    std::size_t ended_ = 0;
+    std::vector<std::string> acknowledged_;
+    std::vector<std::string> refused_;
+    std::vector<std::string> cut_off_;
+    DemoResult result_;
+};
+
+}  // namespace
+
+void Fates::count(const Audit& audit, const std::string& transfer) {
+    const auto found = audit.transfers.find(transfer);
+    if (found == audit.transfers.end()) {
+        ++absent;
+    } else {
+        ++(found->second ? whole : half);
+    }
+}
+
+bool DemoResult::holds() const {
+    return audit.holds() && before == after && acknowledged.whole == acknowledged.total() &&
+           refused.absent == refused.total() && cut_off.half == 0;
+}
+
+DemoResult run_demo(const DemoPlan& plan) {
+    return Demo{plan}.run();
+}
+
+}  // namespace bank

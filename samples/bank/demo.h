@@ -1,0 +1,59 @@
+#pragma once
+
+#include "check.h"
+#include "payments.h"
+
+#include <optional>
+#include <string>
+
+namespace bank {
+
+/// Processes pay at once from one store while they are killed one after another; then the books are checked.
+struct DemoPlan {
+    std::string program;  ///< the path of the bank's program, which the processes run
+    std::string store;    ///< a URL that several processes can open
+    std::string strategy = "protocol";
+    std::size_t accounts = 1'000;
+    std::size_t transfers = 20'000;
+    std::size_t processes = 4;
+    std::size_t workers = 4;  ///< threads of each process
+    std::size_t kills = 12;
+    double theta = 0.99;
+    Cents opening = 1'000'00;
+    std::chrono::milliseconds lease{1000};
+};
+
+/// What became of the transfers of one kind.
+struct Fates {
+    std::size_t whole = 0;
+    std::size_t absent = 0;
+    std::size_t half = 0;  ///< must stay 0
+
+    void count(const Audit& audit, const std::string& transfer);
+    std::size_t total() const { return whole + absent + half; }
+};
+
+struct DemoResult {
+    double seconds = 0;  ///< of the payments
+    std::size_t kills = 0;
+    Figures figures = {};
+    Recoveries recoveries = {};
+    Cents before = 0;
+    Cents after = 0;
+    Fates acknowledged = {};  ///< told to be committed: all must be whole
+    Fates refused = {};       ///< told to be rejected or given up: all must be absent
+    Fates cut_off = {};       ///< begun by a process that was killed before it told how they ended
+    Audit audit = {};
+
+    bool holds() const;
+};
+
+/// Throws std::runtime_error if a process fails by itself, and Interrupted on SIGINT or SIGTERM; no process is left
+/// behind.
+DemoResult run_demo(const DemoPlan& plan);
+
+struct Interrupted {
+    int signal;
+};
+
+}  // namespace bank

@@ -1,0 +1,284 @@
+#include "scratch_bank.h"
+#include "told.h"
+
+#include <varve/core/clock.h>
+
+#include <csignal>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+namespace bank {
+namespace {
+
+struct Answer {
+    bool ok = false;
+    std::string error;
+    std::string code;
+    std::string message;
+    bool repeated = false;
+};
+struct Line {
+    std::string what;
+    Cents cents = 0;
+    Cents balance = 0;
+};
+struct Statement {
+    std::string owner;
+    varve::Version version = 0;
+    Cents balance = 0;
+    bool frozen = false;
+    std::vector<Line> lines;
+};
+struct PayReport {
+    std::size_t committed = 0;
+    std::size_t rejected = 0;
+    double transfers_per_second = 0;
+};
+
+/// alice has 100.00, bob nothing.
+struct BankCli : ::testing::Test {
+    ScratchBank bank;
+
+    void SetUp() override {
+        ASSERT_EQ(bank.run({"open", "alice", "--owner", "Alice Smith"}).code, 0);
+        ASSERT_EQ(bank.run({"open", "bob"}).code, 0);
+        ASSERT_EQ(bank.run({"deposit", "alice", "100"}).code, 0);
+    }
+    Cents balance(const std::string& account) const { return bank.run_json<Statement>({"statement", account}).balance; }
+    std::string rejection(const std::vector<std::string>& arguments) const {
+        const auto answer = bank.run_json<Answer>(arguments, 1);
+        EXPECT_FALSE(answer.ok);
+        return answer.code;
+    }
+};
+
+TEST_F(BankCli, money_moves_and_the_statement_tells) {
+    EXPECT_EQ(bank.run({"transfer", "alice", "bob", "20.50"}).code, 0);
+    EXPECT_EQ(bank.run({"withdraw", "bob", "0.50"}).code, 0);
+    const auto alice = bank.run_json<Statement>({"statement", "alice"});
+    EXPECT_EQ(alice.owner, "Alice Smith");
+    ASSERT_EQ(alice.lines.size(), 3u);
+    EXPECT_EQ(alice.lines[2].what, "to bob");
+    EXPECT_EQ(alice.lines[2].cents, -20'50);
+    EXPECT_EQ(alice.lines[2].balance, 79'50);
+    EXPECT_EQ(balance("bob"), 20'00);
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+}
+
+TEST_F(BankCli, what_the_domain_refuses_exits_with_1_and_a_code) {
+    EXPECT_EQ(rejection({"open", "alice"}), "already_open");
+    EXPECT_EQ(rejection({"withdraw", "alice", "100.01"}), "insufficient_funds");
+    EXPECT_EQ(rejection({"transfer", "alice", "nobody", "1"}), "not_open");
+    EXPECT_EQ(rejection({"transfer", "alice", "alice", "1"}), "same_account");
+    EXPECT_EQ(rejection({"deposit", "alice", "0"}), "bad_amount");
+    EXPECT_EQ(bank.run({"freeze", "alice", "--reason", "lost card"}).code, 0);
+    EXPECT_EQ(rejection({"transfer", "alice", "bob", "1"}), "frozen");
+    EXPECT_EQ(bank.run({"unfreeze", "alice"}).code, 0);
+    EXPECT_EQ(balance("alice"), 100'00);
+}
+
+TEST_F(BankCli, everybody_on_a_payroll_is_paid_or_nobody) {
+    EXPECT_EQ(rejection({"payroll", "alice", "bob=10.00", "nobody=1.00"}), "not_open");
+    EXPECT_EQ(rejection({"payroll", "alice", "bob=100.01"}), "insufficient_funds");
+    EXPECT_EQ(balance("bob"), 0);
+    ASSERT_EQ(bank.run({"open", "carol"}).code, 0);
+    EXPECT_EQ(bank.run({"payroll", "alice", "bob=10.00", "carol=12.00", "bob=1.00"}).code, 0);
+    EXPECT_EQ(balance("alice"), 77'00);
+    EXPECT_EQ(balance("bob"), 11'00);
+    EXPECT_EQ(bank.run_json<Statement>({"statement", "alice"}).lines.back().what, "to 3 accounts");
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+}
+
+TEST_F(BankCli, a_command_of_the_same_id_is_done_once) {
+    EXPECT_FALSE(bank.run_json<Answer>({"transfer", "alice", "bob", "20", "--id", "t1"}).repeated);
+    EXPECT_TRUE(bank.run_json<Answer>({"transfer", "alice", "bob", "20", "--id", "t1"}).repeated);
+    EXPECT_EQ(balance("bob"), 20'00);
+}
+
+TEST_F(BankCli, a_statement_is_as_of_a_version_or_a_date) {
+    EXPECT_EQ(bank.run_json<Statement>({"statement", "alice", "--version", "1"}).balance, 0);
+    EXPECT_EQ(bank.run_json<Answer>({"statement", "alice", "--at", "2001-01-01"}, 1).error, "not_open");
+    EXPECT_EQ(bank.run_json<Statement>({"statement", "alice", "--at", "2999-12-31"}).balance, 100'00);
+    const std::string today = varve::to_string(varve::Clock::system().now()).substr(0, 10);
+    EXPECT_EQ(bank.run_json<Statement>({"statement", "alice", "--at", today}).balance, 100'00) << "a day is its end";
+}
+
+TEST_F(BankCli, history_shows_the_events_with_their_metadata) {
+    struct Metadata {
+        std::string command_id;
+    };
+    struct Event {
+        varve::Version version = 0;
+        std::string type;
+        varve::json::Raw data;
+        Metadata metadata;
+    };
+    struct History {
+        varve::Version version = 0;
+        std::vector<Event> events;
+    };
+    ASSERT_EQ(bank.run({"withdraw", "alice", "1", "--id", "w1"}).code, 0);
+    const auto history = bank.run_json<History>({"history", "alice"});
+    ASSERT_EQ(history.events.size(), 3u);
+    EXPECT_EQ(history.events[2].version, 3);
+    EXPECT_EQ(history.events[2].type, "Withdrawn");
+    EXPECT_EQ(history.events[2].data.text, R"({"cents":100})");
+    EXPECT_EQ(history.events[2].metadata.command_id, "w1");
+}
+
+TEST_F(BankCli, balances_lists_the_read_model) {
+    struct Balances {
+        Cents sum = 0;
+        std::vector<varve::json::Raw> accounts;
+    };
+    const auto balances = bank.run_json<Balances>({"balances"});
+    EXPECT_EQ(balances.sum, 100'00);
+    EXPECT_EQ(balances.accounts.size(), 2u);
+}
+
+TEST_F(BankCli, usage_errors_exit_with_2) {
+    for (const std::vector<std::string>& wrong :
+         std::vector<std::vector<std::string>>{{},
+                                               {"opne", "x"},
+                                               {"open"},
+                                               {"deposit", "alice", "much"},
+                                               {"payroll", "alice", "bob"},
+                                               {"statement", "alice", "--at", "yesterday"},
+                                               {"pay", "--distribution", "gauss"},
+                                               {"--strategy", "luck", "check"}}) {
+        EXPECT_EQ(bank.run(wrong).code, 2) << ::testing::PrintToString(wrong);
+    }
+    EXPECT_EQ(ScratchBank::run_plain({"--store", "sqlit:x", "check"}).code, 2);
+    EXPECT_EQ(bank.run({"--help"}).code, 0);
+    EXPECT_NE(bank.run({"--help"}).output.find("Exit codes"), std::string::npos);
+}
+
+TEST_F(BankCli, a_damaged_file_exits_with_3) {
+    std::ofstream{bank.file() + ".broken"} << std::string(10'000, 'x');
+    const Ran run = ScratchBank::run_plain({"--json", "--store", "sqlite:" + bank.file() + ".broken", "check"});
+    EXPECT_EQ(run.code, 3);
+    EXPECT_EQ(ScratchBank::decode<Answer>(run.output).error, "corruption");
+}
+
+TEST_F(BankCli, a_load_is_measured_and_leaves_the_books_in_order) {
+    for (const char* strategy : {"automatic", "protocol"}) {
+        for (const char* distribution : {"zipf", "uniform"}) {
+            const auto figures =
+                bank.run_json<PayReport>({"--strategy", strategy, "pay", "--transfers", "60", "--accounts", "20",
+                                          "--workers", "4", "--distribution", distribution, "--seed", "7"});
+            EXPECT_EQ(figures.committed + figures.rejected, 60u);
+            EXPECT_GT(figures.transfers_per_second, 0);
+            EXPECT_EQ(bank.run({"check"}).code, 0);
+        }
+    }
+}
+
+TEST_F(BankCli, a_load_runs_on_memory) {
+    const Ran run =
+        ScratchBank::run_plain({"--store", "memory:", "pay", "--transfers", "300", "--accounts", "20", "--check"});
+    EXPECT_EQ(run.code, 0) << run.output;
+    EXPECT_NE(run.output.find("p99.9"), std::string::npos);
+    EXPECT_NE(run.output.find("✓ sum of money"), std::string::npos);
+}
+
+TEST_F(BankCli, pay_tells_its_parent_about_each_transfer) {
+    const Ran run = bank.run({"pay", "--tell", "--transfers", "20", "--accounts", "10"});
+    ASSERT_EQ(run.code, 0);
+    std::size_t begun = 0;
+    std::size_t ended = 0;
+    std::istringstream lines{run.output};
+    for (std::string line; std::getline(lines, line);) {
+        const auto told = ScratchBank::decode<Told>(line);
+        begun += told.begun ? 1 : 0;
+        ended += told.ended && told.ending && told.recoveries ? 1 : 0;
+    }
+    EXPECT_EQ(begun, 20u);
+    EXPECT_EQ(ended, 20u);
+}
+
+// ---- a store tampered with by hand
+
+struct Tampered : BankCli {
+    void SetUp() override {
+        BankCli::SetUp();
+        ASSERT_EQ(bank.run({"transfer", "alice", "bob", "20", "--id", "t1"}).code, 0);
+        ASSERT_EQ(bank.run({"withdraw", "alice", "1"}).code, 0);
+        ASSERT_EQ(bank.run({"check"}).code, 0);
+    }
+    /// The broken rules' names and items, one line.
+    std::string broken() const {
+        struct Rule {
+            std::string name;
+            std::vector<std::string> broken;
+        };
+        struct Check {
+            bool ok = true;
+            std::vector<Rule> rules;
+        };
+        const auto check = bank.run_json<Check>({"check"}, 1);
+        EXPECT_FALSE(check.ok);
+        std::string text;
+        for (const Rule& rule : check.rules) {
+            if (!rule.broken.empty()) text += rule.name + " (" + ::testing::PrintToString(rule.broken) + ") ";
+        }
+        return text;
+    }
+    static ::testing::AssertionResult names(const std::string& text, const std::string& rule, const std::string& item) {
+        if (text.find(rule) != std::string::npos && text.find(item) != std::string::npos) {
+            return ::testing::AssertionSuccess();
+        }
+        return ::testing::AssertionFailure() << text;
+    }
+};
+
+TEST_F(Tampered, a_changed_amount_is_found) {
+    bank.tamper(R"(UPDATE events SET item = replace(item, 'cents\":2000', 'cents\":2001')
+                   WHERE aggregateId = 'account-bob')");
+    const std::string found = broken();
+    EXPECT_TRUE(names(found, "sum of money", "0.01"));
+    EXPECT_TRUE(names(found, "transfers whole or not at all", "transfer t1"));
+    EXPECT_TRUE(names(found, "balances as the events say", "bob: the row says 20.00, the events 20.01"));
+}
+
+TEST_F(Tampered, a_removed_event_in_the_middle_is_found) {
+    bank.tamper("DELETE FROM events WHERE aggregateId = 'account-alice' AND version = 3");
+    const std::string found = broken();
+    EXPECT_TRUE(names(found, "versions without holes", "alice: version 3 is missing"));
+    EXPECT_TRUE(names(found, "transfers whole or not at all", "transfer t1: 1 of 2 events"));
+}
+
+TEST_F(Tampered, a_removed_last_event_is_found) {
+    bank.tamper("DELETE FROM events WHERE aggregateId = 'account-alice' AND version = 4");
+    EXPECT_TRUE(names(broken(), "balances as the events say", "alice"));
+}
+
+TEST_F(Tampered, a_changed_balance_is_found) {
+    bank.tamper(R"(UPDATE balances SET item = replace(item, 'cents\":2000', 'cents\":9900') WHERE "key" = 'bob')");
+    EXPECT_TRUE(names(broken(), "balances as the events say", "bob: the row says 99.00, the events 20.00"));
+}
+
+TEST_F(Tampered, a_removed_row_and_an_account_without_events_are_found) {
+    bank.tamper("DELETE FROM balances WHERE \"key\" = 'alice'");
+    bank.tamper("DELETE FROM events WHERE aggregateId = 'account-bob'");
+    const std::string found = broken();
+    EXPECT_TRUE(names(found, "balances as the events say", "alice: has no row"));
+    EXPECT_TRUE(names(found, "balances as the events say", "bob: has a row but no events"));
+}
+
+TEST_F(Tampered, an_event_that_is_no_event_is_found) {
+    bank.tamper(R"(UPDATE events SET item = replace(item, 'Withdrawn', 'Withdrew')
+                   WHERE aggregateId = 'account-alice' AND version = 4)");
+    EXPECT_TRUE(names(broken(), "everything readable", "did you mean 'Withdrawn'"));
+}
+
+TEST_F(Tampered, a_slot_that_nobody_ever_settles_is_found) {
+    bank.tamper(R"(UPDATE events SET item = replace(item, '"state":"committed"', '"state":"maybe"')
+                   WHERE aggregateId = 'account-bob' AND version = 2)");
+    EXPECT_TRUE(names(broken(), "everything readable", "is in state 'maybe'"));
+}
+
+}  // namespace
+}  // namespace bank
