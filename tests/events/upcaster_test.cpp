@@ -98,6 +98,24 @@ TEST_F(Upcaster, three_schemas_in_one_stream_are_all_read_as_the_newest) {
     EXPECT_EQ(read[2].currency, "USD");
 }
 
+TEST_F(Upcaster, an_old_form_may_be_nested_in_its_event) {
+    struct Deposited {
+        std::int64_t amount_cents = 0;
+
+        struct Previous {
+            std::int64_t cents = 0;
+        };
+        static Deposited upcast(const Previous& old) { return {old.cents}; }
+    };
+    static_assert(event_schema<Deposited>() == 2);
+    append({"Deposited", 1, R"({"cents":1250})"});
+    deposit(Deposited{700});
+    const auto read = deposits<Deposited>();
+    ASSERT_EQ(read.size(), 2u);
+    EXPECT_EQ(read[0].amount_cents, 1250);
+    EXPECT_EQ(read[1].amount_cents, 700);
+}
+
 TEST_F(Upcaster, what_is_stored_stays_as_it_was_written) {
     deposit(first::Deposited{"12.50"});
     deposit(third::Deposited{99, "USD"});

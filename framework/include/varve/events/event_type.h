@@ -40,9 +40,18 @@ constexpr std::string_view event_name() {
     }
 }
 
+namespace detail {
+/// In a nested `struct Previous` that name means itself: it has no form before it.
+template <class Event>
+concept HasPrevious = requires {
+    typename Event::Previous;
+}
+&&!std::same_as<typename Event::Previous, Event>;
+}  // namespace detail
+
 template <class Event>
 constexpr int event_schema() {
-    if constexpr (requires { typename Event::Previous; }) {
+    if constexpr (detail::HasPrevious<Event>) {
         return 1 + event_schema<typename Event::Previous>();
     } else {
         return 1;
