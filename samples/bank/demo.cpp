@@ -145,6 +145,7 @@ class Demo {
         lane.child.reset();
         result_.recoveries += std::exchange(lane.recoveries, {});
         if (code != 0 || lane.left > 0) {
+            signals_.throw_if_any();  // a terminal's Ctrl-C has reached the child, too
             throw std::runtime_error("a process that nobody killed ended with code " + std::to_string(code) + " and " +
                                      std::to_string(lane.left) + " transfers to go");
         }

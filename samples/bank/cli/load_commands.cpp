@@ -63,7 +63,17 @@ void print(const PayReport& report) {
                " finalised for others, " + count(r.swept) + " swept");
 }
 
+/// Who names the wrong store must not read that all is well.
+int no_accounts(const Cli& cli) {
+    const std::string message = "there are no accounts in " + cli.store;
+    if (cli.json)
+        print_line("{\"ok\":false,\"error\":\"no_accounts\",\"message\":" + varve::json::quote(message) + "}");
+    std::fprintf(stderr, "bank: %s\n", message.c_str());
+    return exit_refused;
+}
+
 int print(const Cli& cli, const Audit& audit) {
+    if (audit.accounts == 0 && audit.holds()) return no_accounts(cli);
     if (cli.json) {
         print_line(varve::json::encode(CheckReport{.ok = audit.holds(),
                                                    .rules = audit.rules,

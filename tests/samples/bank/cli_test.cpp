@@ -163,6 +163,10 @@ TEST_F(BankCli, a_damaged_file_exits_with_3) {
     EXPECT_EQ(ScratchBank::decode<Answer>(run.output).error, "corruption");
 }
 
+TEST_F(BankCli, a_check_of_a_store_without_accounts_does_not_say_that_all_is_well) {
+    EXPECT_EQ(ScratchBank::run_plain({"--store", "sqlite:" + bank.file() + ".other", "check"}).code, 1);
+}
+
 TEST_F(BankCli, a_load_is_measured_and_leaves_the_books_in_order) {
     for (const char* strategy : {"automatic", "protocol"}) {
         for (const char* distribution : {"zipf", "uniform"}) {
