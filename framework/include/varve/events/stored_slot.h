@@ -12,7 +12,7 @@ namespace varve::events {
 //     payload := time events [command_id] [correlation] [causation] [headers]
 //
 // `time` is microseconds of Unix time. `events` is JSON text, [{"type":…,"schema":…,"data":{…}}, …]; schema 1 is left
-// out. // `headers` is JSON text, an object of strings. The other three are text.
+// out. `headers` is JSON text, an object of strings. The other three are text.
 //
 // The slot that decides a transaction with effects has them too, in the form of `events`:
 //

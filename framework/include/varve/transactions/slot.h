@@ -24,15 +24,14 @@ bool is_internal(std::string_view stream);
 //
 //     slot      := void | pending | committed
 //     void      := state="void" epoch
-//     //     pending   := state="pending" epoch write_id claim (payload | reserved)   (claim.h; write_id = _tx)
+//     pending   := state="pending" epoch write_id claim (payload | reserved)   (claim.h; write_id = _tx)
 //     committed := state="committed" write_id payload [participants | continued] [done]
 //     payload   := any attributes with other names                             (events: events/stored_slot.h)
 //
 // `epoch` of a pending slot is the slot's OWN epoch beneath the claim. `write_id` is unique for every write there ever
-// was.// `participants`, on a transaction's primary only, is JSON: [{"table","partition","version"|"sort"}, …], all the
+// was. `participants`, on a transaction's primary only, is JSON: [{"table","partition","version"|"sort"}, …], all the
 // others that the transaction wrote. Where they do not fit into one item, `continued` = n says that slots 2 … n + 1 of
-// the stream
-// "$tx-<write_id>" have them, n lists one after the other. `done` = 1: all of these have been finalised.
+// the stream "$tx-<write_id>" have them, n lists one after the other. `done` = 1: all of these have been finalised.
 // `reserved` = 1: the slot's payload, if it gets one, is in the primary: attribute "i:name" there is attribute "name"
 // of participant i, counted from 0. One without any such attribute becomes void when it is finalised.
 
