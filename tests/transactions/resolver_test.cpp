@@ -1,0 +1,354 @@
+#include "support/hooked_store.h"
+
+#include <varve/core/error.h>
+#include <varve/testing/counting_store.h>
+#include <varve/testing/manual_clock.h>
+#include <varve/transactions/resolver.h>
+#include <varve/varve.h>
+
+#include <gtest/gtest.h>
+
+namespace varve::transactions {
+namespace {
+
+using std::chrono::seconds;
+
+const store::Key primary = slot_key("a", 1);
+const store::Key other = slot_key("b", 7);
+const store::Key row{"rows", "r"};
+constexpr Time start = testing::ManualClock::default_start;
+
+Claim claim_of(std::string tx, Epoch primary_epoch = 0, Time priority = start) {
+    return {.tx = std::move(tx),
+            .primary = primary,
+            .primary_epoch = primary_epoch,
+            .lease = start + seconds{5},
+            .priority = priority};
+}
+
+Pending pending_by(const std::string& tx) {
+    return {.claim = claim_of(tx), .epoch = 0, .payload = {}};
+}
+
+TEST(Judge, committed_by_the_transaction_is_committed) {
+    EXPECT_EQ(judge(claim_of("t"), Committed{.write_id = "t", .payload = {}}), Verdict::committed);
+    EXPECT_EQ(judge(claim_of("t", 9), Committed{.write_id = "t", .payload = {}}), Verdict::committed);
+}
+
+TEST(Judge, free_at_the_expected_epoch_is_undecided) {
+    EXPECT_EQ(judge(claim_of("t", 0), Free{0}), Verdict::undecided);
+    EXPECT_EQ(judge(claim_of("t", 3), Free{3}), Verdict::undecided);
+}
+
+TEST(Judge, pending_by_the_very_transaction_is_undecided) {
+    EXPECT_EQ(judge(claim_of("t"), pending_by("t")), Verdict::undecided);
+}
+
+TEST(Judge, anything_else_is_aborted_for_ever) {
+    EXPECT_EQ(judge(claim_of("t"), Committed{.write_id = "u", .payload = {}}), Verdict::aborted);
+    EXPECT_EQ(judge(claim_of("t"), pending_by("u")), Verdict::aborted);
+    EXPECT_EQ(judge(claim_of("t", 0), Free{1}), Verdict::aborted);
+    EXPECT_EQ(judge(claim_of("t", 3), Free{4}), Verdict::aborted);
+}
+
+struct Settling : ::testing::Test {
+    std::shared_ptr<store::ItemStore> inner = open("memory:");
+    HookedStore store{inner};
+    testing::ManualClock clock;
+    Metrics metrics;
+    Resolver resolver{store, {.clock = clock}, {}, metrics};
+
+    Settling() {
+        inner->ensure_table(events_table());
+        inner->ensure_table({.name = "rows", .partition_attribute = "key"});
+    }
+    bool apply(const store::Write& write) {
+        return std::holds_alternative<store::Applied>(inner->write({&write, 1}).front());
+    }
+    std::optional<store::Item> item(const store::Key& key) { return inner->read({&key, 1}).front(); }
+    Slot slot(const store::Key& key) { return decode_slot(key, item(key)); }
+    std::optional<Epoch> free_epoch(const store::Key& key) {
+        const Slot found = slot(key);
+        const auto* free = std::get_if<Free>(&found);
+        return free ? std::optional{free->epoch} : std::nullopt;
+    }
+    bool is_committed_by(const store::Key& key, const std::string& tx) {
+        const Slot found = slot(key);
+        const auto* committed = std::get_if<Committed>(&found);
+        return committed != nullptr && committed->write_id == tx;
+    }
+    Verdict settle(const store::Key& key, const Priority* mine = nullptr) {
+        return resolver.settle(key, item(key).value(), mine);
+    }
+    void fence_to(const store::Key& key, Epoch epoch) {
+        for (Epoch e = 0; e < epoch; ++e) ASSERT_TRUE(apply(fence_free_slot(key, e)));
+    }
+    /// Somebody else's action, at the moment when the next write is about to go out.
+    void before_the_next_write(std::function<void()> action) {
+        store.before_write = [action = std::move(action), done = false](auto) mutable {
+            if (!std::exchange(done, true)) action();
+        };
+    }
+    void commit_primary(const std::string& tx) {
+        ASSERT_TRUE(apply(commit_free_slot(primary, 0, {.write_id = tx, .payload = {}, .participants = {other, row}})));
+    }
+};
+
+TEST_F(Settling, an_older_one_fences_a_younger_one) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const Priority older{start - seconds{1}, "z"};
+    EXPECT_EQ(settle(other, &older), Verdict::aborted);
+    EXPECT_EQ(free_epoch(primary), 1);
+    EXPECT_EQ(free_epoch(other), 1);
+    EXPECT_EQ(metrics.fenced, 1u);
+    EXPECT_EQ(metrics.undone_for_others, 1u);
+}
+
+TEST_F(Settling, a_younger_one_waits_and_touches_nothing) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const auto before = item(other);
+    const Priority younger{start + seconds{1}, "a"};
+    EXPECT_EQ(settle(other, &younger), Verdict::undecided);
+    EXPECT_EQ(item(other), before);
+    EXPECT_EQ(item(primary), std::nullopt);
+}
+
+TEST_F(Settling, a_tie_goes_to_the_smaller_id) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const Priority larger{start, "u"};
+    EXPECT_EQ(settle(other, &larger), Verdict::undecided);
+    const Priority smaller{start, "s"};
+    EXPECT_EQ(settle(other, &smaller), Verdict::aborted);
+}
+
+TEST_F(Settling, nobody_is_spared_once_its_lease_has_expired) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const Priority younger{start + seconds{1}, "a"};
+    clock.advance(seconds{5} - Duration{1});
+    EXPECT_EQ(settle(other), Verdict::undecided);
+    EXPECT_EQ(settle(other, &younger), Verdict::undecided);
+    clock.advance(Duration{1});
+    EXPECT_EQ(settle(other, &younger), Verdict::aborted);
+}
+
+TEST_F(Settling, end_spares_nobody_and_is_final) {
+    const Claim claim = claim_of("t");
+    EXPECT_EQ(resolver.end(claim), Verdict::aborted);
+    EXPECT_EQ(resolver.end(claim), Verdict::aborted);
+    EXPECT_EQ(free_epoch(primary), 1) << "the second time there was nothing left to fence";
+}
+
+TEST_F(Settling, looking_writes_nothing) {
+    const auto counting = std::make_shared<testing::CountingStore>(inner);
+    Resolver reader{*counting, {.clock = clock}, {}, metrics};
+    clock.advance(seconds{60});
+    EXPECT_EQ(reader.look(claim_of("t")).verdict, Verdict::undecided);
+    EXPECT_EQ(counting->counts().writes, 0u);
+    EXPECT_EQ(counting->counts().round_trips(), 1u);
+}
+
+TEST_F(Settling, a_fence_that_loses_against_the_commit_reports_committed) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {{"n", std::int64_t{1}}})));
+    const Priority older{start - seconds{1}, "z"};
+    before_the_next_write([&] { commit_primary("t"); });
+    EXPECT_EQ(settle(other, &older), Verdict::committed);
+    EXPECT_TRUE(is_committed_by(other, "t"));
+    EXPECT_EQ(metrics.fenced, 0u);
+    EXPECT_EQ(metrics.finalised_for_others, 1u);
+}
+
+TEST_F(Settling, a_fence_that_loses_against_the_commit_of_a_prepared_primary_reports_committed) {
+    ASSERT_TRUE(apply(prepare_slot(primary, 0, claim_of("t"), {})));
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const Priority older{start - seconds{1}, "z"};
+    before_the_next_write([&] {
+        ASSERT_TRUE(apply(commit_pending_slot(primary, {.write_id = "t", .payload = {}, .participants = {other}})));
+    });
+    EXPECT_EQ(settle(other, &older), Verdict::committed);
+    EXPECT_TRUE(is_committed_by(other, "t"));
+}
+
+TEST_F(Settling, a_fence_that_loses_against_another_one_reports_aborted) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const Priority older{start - seconds{1}, "z"};
+    before_the_next_write([&] { fence_to(primary, 1); });
+    EXPECT_EQ(settle(other, &older), Verdict::aborted);
+    EXPECT_EQ(free_epoch(primary), 1);
+    EXPECT_EQ(free_epoch(other), 1);
+}
+
+TEST_F(Settling, a_fence_whose_answer_was_lost_is_looked_at_again) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    clock.advance(seconds{60});
+    store.after_write = [lost = false](auto, std::vector<store::WriteAnswer>& answers) mutable {
+        if (!std::exchange(lost, true)) answers[0] = Failure{ErrorKind::unavailable, true, "no answer"};
+    };
+    EXPECT_EQ(settle(other), Verdict::aborted);
+    EXPECT_EQ(free_epoch(other), 1);
+}
+
+TEST_F(Settling, a_prepare_that_arrives_after_its_transaction_was_aborted_is_undone_at_sight) {
+    const Claim claim = claim_of("t");
+    ASSERT_EQ(resolver.end(claim), Verdict::aborted);
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim, {}))) << "nobody has fenced that slot";
+    const Priority younger{start + seconds{1}, "a"};
+    EXPECT_EQ(settle(other, &younger), Verdict::aborted);
+    EXPECT_EQ(free_epoch(other), 1);
+    EXPECT_FALSE(apply(prepare_slot(other, 0, claim, {}))) << "nor will it ever be there again";
+}
+
+TEST_F(Settling, a_primarys_own_prepare_that_arrives_after_the_fence_is_refused) {
+    const Claim claim = claim_of("t");
+    ASSERT_EQ(resolver.end(claim), Verdict::aborted);
+    EXPECT_FALSE(apply(prepare_slot(primary, 0, claim, {})));
+}
+
+TEST_F(Settling, a_commit_that_arrives_after_the_fence_is_refused) {
+    const Committed content{.write_id = "t", .payload = {}};
+    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    EXPECT_FALSE(apply(commit_free_slot(primary, 0, content)));
+
+    ASSERT_TRUE(apply(prepare_slot(primary, 1, claim_of("u", 1), {})));
+    ASSERT_EQ(resolver.end(claim_of("u", 1)), Verdict::aborted);
+    EXPECT_FALSE(apply(commit_pending_slot(primary, {.write_id = "u", .payload = {}})));
+    EXPECT_FALSE(apply(commit_free_slot(primary, 0, content)));
+    EXPECT_EQ(free_epoch(primary), 2);
+}
+
+TEST_F(Settling, an_undo_voids_the_slots_own_epoch_plus_one) {
+    fence_to(other, 4);
+    ASSERT_TRUE(apply(prepare_slot(other, 4, claim_of("t"), {})));
+    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(settle(other), Verdict::aborted);
+    EXPECT_EQ(free_epoch(other), 5);
+    EXPECT_EQ(free_epoch(primary), 1);
+}
+
+TEST_F(Settling, an_undo_leaves_alone_what_another_transaction_has_prepared_meanwhile) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    const store::Item seen = item(other).value();
+    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_TRUE(apply(undo_slot(other, "t", 0)));
+    ASSERT_TRUE(apply(prepare_slot(other, 1, claim_of("u", 1), {})));
+    EXPECT_EQ(resolver.settle(other, seen, nullptr), Verdict::aborted);
+    const Slot now = slot(other);
+    ASSERT_TRUE(std::holds_alternative<Pending>(now));
+    EXPECT_EQ(std::get<Pending>(now).claim.tx, "u");
+}
+
+TEST_F(Settling, a_primary_taken_by_another_transaction_keeps_the_first_one_dead) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    ASSERT_TRUE(apply(prepare_slot(primary, 0, claim_of("u"), {})));
+    EXPECT_EQ(resolver.look(claim_of("t")).verdict, Verdict::aborted);
+    ASSERT_TRUE(apply(undo_slot(primary, "u", 0)));
+    EXPECT_EQ(resolver.look(claim_of("t")).verdict, Verdict::aborted);
+    EXPECT_EQ(settle(other), Verdict::aborted);
+}
+
+// ---- rows
+
+TEST_F(Settling, an_intent_on_an_absent_row_is_undone_to_nothing) {
+    ASSERT_TRUE(apply(prepare_row(row, {}, claim_of("t"), "1")));
+    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(settle(row), Verdict::aborted);
+    EXPECT_EQ(item(row), std::nullopt);
+}
+
+TEST_F(Settling, an_intent_on_a_row_is_undone_to_the_very_item_that_was_there) {
+    const Image image{.data = "1", .rev = "r1"};
+    ASSERT_TRUE(apply(write_row(row, {}, image)));
+    const auto before = item(row);
+    for (const std::optional<std::string>& after : {std::optional<std::string>{"2"}, std::optional<std::string>{}}) {
+        ASSERT_TRUE(apply(prepare_row(row, image, claim_of("t"), after)));
+        resolver.end(claim_of("t"));
+        ASSERT_EQ(settle(row), Verdict::aborted);
+        EXPECT_EQ(item(row), before);
+    }
+}
+
+TEST_F(Settling, an_intent_on_a_tombstone_hides_its_expiry_and_the_undo_puts_it_back) {
+    const Image tombstone{.data = {}, .rev = "r1", .expires = 4711};
+    ASSERT_TRUE(apply(write_row(row, {}, tombstone)));
+    const auto before = item(row);
+    ASSERT_TRUE(apply(prepare_row(row, tombstone, claim_of("t"), "2")));
+    EXPECT_FALSE(item(row)->contains("_expires")) << "the store would take the intent along";
+    resolver.end(claim_of("t"));
+    ASSERT_EQ(settle(row), Verdict::aborted);
+    EXPECT_EQ(item(row), before);
+}
+
+TEST_F(Settling, a_committed_intent_becomes_the_image) {
+    ASSERT_TRUE(apply(write_row(row, {}, {.data = "1", .rev = "r1"})));
+    ASSERT_TRUE(apply(prepare_row(row, {.data = "1", .rev = "r1"}, claim_of("t"), "2")));
+    commit_primary("t");
+    EXPECT_EQ(settle(row), Verdict::committed);
+    EXPECT_EQ(item(row), (store::Item{{"data", "2"}, {"_rev", "t"}}));
+}
+
+TEST_F(Settling, a_committed_deletion_becomes_a_tombstone_for_the_whole_retention) {
+    ASSERT_TRUE(apply(write_row(row, {}, {.data = "1", .rev = "r1"})));
+    ASSERT_TRUE(apply(prepare_row(row, {.data = "1", .rev = "r1"}, claim_of("t"), {})));
+    commit_primary("t");
+    clock.advance(Duration{1});
+    EXPECT_EQ(settle(row), Verdict::committed);
+    const std::int64_t expires =
+        std::chrono::duration_cast<seconds>(start.time_since_epoch()).count() + 3600 + 1;  // rounded up
+    EXPECT_EQ(item(row), (store::Item{{"_rev", "t"}, {"_expires", expires}}));
+}
+
+TEST_F(Settling, a_late_duplicate_prepare_of_a_committed_deletion_or_insertion_is_refused) {
+    const store::Write insert = prepare_row(row, {}, claim_of("t"), "1");
+    ASSERT_TRUE(apply(insert));
+    commit_primary("t");
+    ASSERT_EQ(settle(row), Verdict::committed);
+    EXPECT_FALSE(apply(insert));
+    const Image inserted = decode_row(row, item(row)).image;
+    ASSERT_TRUE(apply(write_row(row, inserted, {.data = {}, .rev = "u", .expires = 4711})));
+    EXPECT_FALSE(apply(insert)) << "the tombstone keeps it from rising again";
+}
+
+// ---- reserved slots
+
+TEST_F(Settling, a_reserved_slot_that_got_nothing_becomes_void) {
+    ASSERT_TRUE(apply(reserve_slot(other, 0, claim_of("t"))));
+    commit_primary("t");
+    EXPECT_EQ(settle(other), Verdict::committed);
+    EXPECT_EQ(free_epoch(other), 1);
+}
+
+TEST_F(Settling, a_reserved_slot_gets_its_part_of_what_the_primary_holds) {
+    const store::Key third = slot_key("c", 1);
+    ASSERT_TRUE(apply(reserve_slot(other, 0, claim_of("t"))));
+    ASSERT_TRUE(apply(reserve_slot(third, 0, claim_of("t"))));
+    Committed content{.write_id = "t", .payload = {}, .participants = {other, third}};
+    content.payload = {{copied_attribute(0, "n"), std::int64_t{1}}, {copied_attribute(1, "n"), std::int64_t{2}}};
+    ASSERT_TRUE(apply(commit_free_slot(primary, 0, content)));
+    ASSERT_EQ(settle(other), Verdict::committed);
+    ASSERT_EQ(settle(third), Verdict::committed);
+    EXPECT_EQ(std::get<Committed>(slot(other)).payload, (store::Item{{"n", std::int64_t{1}}}));
+    EXPECT_EQ(std::get<Committed>(slot(third)).payload, (store::Item{{"n", std::int64_t{2}}}));
+}
+
+// ---- what cannot be read is nobody's to settle
+
+TEST_F(Settling, a_primary_in_an_unknown_state_is_an_error_and_nothing_is_touched) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
+    ASSERT_TRUE(apply({primary, store::Put{{{"state", "staged"}}}}));
+    const auto before = item(other);
+    clock.advance(seconds{60});
+    EXPECT_THROW(settle(other), CorruptionError);
+    EXPECT_EQ(item(other), before);
+}
+
+TEST_F(Settling, a_list_of_participants_that_has_lost_a_part_is_an_error) {
+    const Committed content{.write_id = "t", .payload = {}, .participants = {}, .continued = 2};
+    ASSERT_TRUE(
+        apply(commit_free_slot(slot_key("$tx-t", 2), 0, {.write_id = "t", .payload = {}, .participants = {other}})));
+    EXPECT_THROW(static_cast<void>(resolver.participants(content)), CorruptionError);
+    ASSERT_TRUE(
+        apply(commit_free_slot(slot_key("$tx-t", 3), 0, {.write_id = "t", .payload = {}, .participants = {row}})));
+    EXPECT_EQ(resolver.participants(content), (std::vector<store::Key>{other, row}));
+}
+
+}  // namespace
+}  // namespace varve::transactions
