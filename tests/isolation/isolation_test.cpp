@@ -1,0 +1,124 @@
+#include "isolation/adapters.h"
+#include "isolation/cases.h"
+#include "isolation/table.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace varve::isolation {
+namespace {
+
+std::string name_of(Way way) {
+    return way == Way::native ? "native" : way == Way::protocol ? "protocol" : "reserved";
+}
+
+/// A store of an adapter in a directory of its own, removed at the end.
+class Scratch {
+  public:
+    Scratch() {
+        std::string name = (std::filesystem::temp_directory_path() / "varve-isolation-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        directory_ = name;
+    }
+    ~Scratch() {
+        std::error_code ignored;
+        std::filesystem::remove_all(directory_, ignored);
+    }
+    std::string url(const Adapter& adapter) const {
+        std::string url = adapter.url;
+        if (const auto at = url.find('%'); at != std::string::npos) url.replace(at, 1, directory_.string());
+        return url;
+    }
+
+  private:
+    std::filesystem::path directory_;
+};
+
+constexpr Level levels[] = {Level::uncommitted, Level::committed, Level::expected_version, Level::snapshot,
+                            Level::serializable};
+
+struct Row {
+    Adapter adapter;
+    Subject subject;
+    Way way;
+    Case what;
+
+    std::string name() const {
+        std::string name =
+            adapter.name + (subject == Subject::rows ? "_rows_" : "_streams_") + name_of(way) + "_" + what.name;
+        std::ranges::replace(name, '-', '_');
+        return name;
+    }
+    friend std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name(); }
+};
+
+std::vector<Row> all_rows() {
+    std::vector<Row> rows;
+    for (const Adapter& adapter : adapters) {
+        for (const Subject subject : {Subject::rows, Subject::streams}) {
+            for (const Way way : {Way::native, Way::protocol, Way::reserved}) {
+                // Reserving is slow, for it waits; to the store it is the protocol.
+                if (way == Way::reserved && adapter.name != adapters.front().name) continue;
+                for (const Case& one : cases()) {
+                    if (std::ranges::any_of(
+                            levels, [&](Level l) { return may_happen(one.name, subject, way, l).has_value(); })) {
+                        rows.push_back({adapter, subject, way, one});
+                    }
+                }
+            }
+        }
+    }
+    return rows;
+}
+
+class Isolation : public ::testing::TestWithParam<Row> {};
+
+TEST_P(Isolation, is_what_the_table_says) {
+    const auto& [adapter, subject, way, what] = GetParam();
+    for (const Level level : levels) {
+        const std::optional<bool> may = may_happen(what.name, subject, way, level);
+        if (!may) continue;
+        const Scratch scratch;
+        World world{open(scratch.url(adapter)), subject, way};
+        unsigned tried = 0;
+        std::string found;
+        every_schedule([&](const Interleaving::Schedule& schedule) -> std::optional<Interleaving::Cut> {
+            ++tried;
+            const Scenario scenario = what.make(world, level);
+            const Interleaving::Cut cut = world.interleaving().run(scenario.parties, schedule);
+            if (!scenario.happened()) return cut;
+            found = "party " + std::to_string(schedule.begins) + " went " + std::to_string(schedule.first_run) +
+                    " steps, then the other one " + std::to_string(schedule.second_run);
+            return std::nullopt;
+        });
+        EXPECT_EQ(*may, !found.empty()) << what.name << " at " << to_string(level)
+                                        << (found.empty() ? " did not come about in any of " + std::to_string(tried) +
+                                                                " schedules"
+                                                          : " came about: " + found);
+        if (*may) continue;
+        EXPECT_GT(tried, 5u) << what.name << " at " << to_string(level) << " was hardly tried";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Adapters, Isolation, ::testing::ValuesIn(all_rows()),
+                         [](const auto& info) { return info.param.name(); });
+
+TEST(IsolationTable, stands_in_the_documentation_as_it_is_tested) {
+    const std::filesystem::path path = VARVE_ISOLATION_TABLE;
+    const std::string generated = render_table();
+    if (std::getenv("VARVE_WRITE_DOCS") != nullptr) std::ofstream{path} << generated;
+    std::ifstream file{path};
+    std::ostringstream written;
+    written << file.rdbuf();
+    EXPECT_EQ(written.str(), generated) << "write it anew: VARVE_WRITE_DOCS=1 ctest -R IsolationTable";
+}
+
+}  // namespace
+}  // namespace varve::isolation
