@@ -1,0 +1,75 @@
+#pragma once
+
+#include <varve/core/clock.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::dynamodb {
+
+/// Who signs. The token belongs to temporary credentials, and is empty for lasting ones.
+struct Credentials {
+    std::string access_key_id;
+    std::string secret_access_key;
+    std::string session_token = {};
+
+    bool operator==(const Credentials&) const = default;
+};
+
+struct Header {
+    std::string name;
+    std::string value;
+
+    bool operator==(const Header&) const = default;
+};
+
+/// An HTTP request as far as a signature covers it.
+struct Request {
+    std::string method;
+    std::string path = "/";  ///< as in the request line, without the query
+    std::string query = {};  ///< what follows the '?'
+    std::vector<Header> headers;
+    std::string body = {};
+};
+
+/// Whom a signature is made for.
+struct Scope {
+    std::string region;
+    std::string service;
+};
+
+/// How a request's path is made canonical. S3 alone has keys in which every slash and dot counts.
+enum class Paths { normalized, verbatim };
+
+/// AWS Signature Version 4. Each step is a function of its own, because published vectors exist for each. What is
+/// signed: all headers of the request, and the body by its hash, or by the header x-amz-content-sha256 where there is
+/// one. Pure functions of their arguments; no message or result but the signing key contains the secret.
+namespace signature {
+
+std::string canonical_request(const Request& request, Paths paths = Paths::normalized);
+/// "host;x-amz-date"
+std::string signed_headers(const Request& request);
+std::string string_to_sign(std::string_view canonical_request, const Scope& scope, Time time);
+/// 32 bytes.
+std::string signing_key(std::string_view secret_access_key, const Scope& scope, Time time);
+std::string signature_of(std::string_view string_to_sign, std::string_view signing_key);
+
+/// 64 lower case hexadecimal digits.
+std::string sha256_hex(std::string_view bytes);
+/// 20150830T123600Z
+std::string timestamp(Time time);
+
+}  // namespace signature
+
+/// Adds the headers x-amz-date, x-amz-security-token (with a session token) and authorization. Those of them that are
+/// already there are replaced, so that a request can be signed again.
+void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
+          Paths paths = Paths::normalized);
+
+/// Puts the signature into the query instead; it is good for `valid`. The body is not signed unless the request has the
+/// header x-amz-content-sha256.
+void presign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
+             std::chrono::seconds valid, Paths paths = Paths::normalized);
+
+}  // namespace varve::dynamodb
