@@ -83,6 +83,27 @@ TEST_P(BothStrategies, write_skew_is_impossible_between_rows) {
     EXPECT_EQ(runs, 2);
 }
 
+TEST_P(BothStrategies, a_rejection_rests_on_what_was_true_at_one_moment) {
+    Application a = make();
+    Application b = make();
+    ASSERT_TRUE(a.execute<Account>("x", Deposit{100}));
+    int runs = 0;
+    const Outcome outcome = a.transact([&](Transaction& tx) {
+        std::int64_t sum = tx.load<Account>("x").balance;
+        if (++runs == 1) {
+            ASSERT_TRUE(b.transact([](Transaction& other) {
+                other.execute<Account>("x", Withdraw{100});
+                other.execute<Account>("y", Deposit{100});
+            }));
+        }
+        sum += tx.load<Account>("y").balance;
+        tx.reject({"sum_" + std::to_string(sum)});
+    });
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code, "sum_100");
+    EXPECT_EQ(runs, 2);
+}
+
 TEST_P(BothStrategies, a_stale_write_is_refused_and_decided_again) {
     Application a = make();
     Application b = make();

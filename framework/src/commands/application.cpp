@@ -6,7 +6,6 @@
 #include <varve/transactions/system_table.h>
 
 #include <algorithm>
-#include <set>
 
 namespace varve {
 
@@ -46,6 +45,22 @@ store::ItemStore& prepared(store::ItemStore& store) {
     return store;
 }
 
+Receipt repeated_receipt(const std::string& command_id, const Committed& slot) {
+    const std::string* text = store::text(slot.payload, receipt_attribute);
+    auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
+    if (!written) {
+        throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
+    }
+    return {.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+}
+
+Metadata metadata_of(const CommandOptions& options) {
+    return {.command_id = options.command_id,
+            .correlation = options.correlation.empty() ? options.command_id : options.correlation,
+            .causation = options.causation,
+            .headers = options.headers};
+}
+
 /// One single read is of one moment as it is.
 bool is_one_read(const Plan& plan) {
     return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
@@ -81,60 +96,20 @@ Outcome Application::transact(const std::function<void(Transaction&)>& body, con
 }
 
 Outcome Application::run(const std::function<void(Transaction&)>& body, const CommandOptions& options) {
-    const std::string& command_id = options.command_id;
-    if (command_id.size() > command_id_bytes_max) {
+    if (options.command_id.size() > command_id_bytes_max) {
         throw InvalidError("a command id has at most " + std::to_string(command_id_bytes_max) +
-                           " bytes, this one has " + std::to_string(command_id.size()));
+                           " bytes, this one has " + std::to_string(options.command_id.size()));
     }
-    const Metadata metadata{.command_id = command_id,
-                            .correlation = options.correlation.empty() ? command_id : options.correlation,
-                            .causation = options.causation,
-                            .headers = options.headers};
-    const Runtime runtime = options_.runtime;
-    const Time began = runtime.clock.now();
-    std::set<std::string> streams;  // that the attempt before has touched
-    for (Backoff backoff{options_.retry, runtime};;) {
+    Command command{
+        .body = body, .options = options, .began = options_.runtime.clock.now(), .attempts = 1, .streams = {}};
+    for (Backoff backoff{options_.retry, options_.runtime};;) {
+        command.attempts = backoff.attempts();
         Conflict conflict{};
         try {
-            const std::string id = uuid7(runtime);
-            std::optional<Reservation> reservation;
-            if (backoff.attempts() > options_.transactions.escalate_after) {
-                reservation.emplace(coordinator_, id, began);
-                for (const std::string& stream : streams) reservation->hold(stream);
-            }
-            Transaction tx{
-                repository_, coordinator_, row_tables_, projections_, id, began, reservation ? &*reservation : nullptr};
-            StreamRead command;
-            if (!command_id.empty()) {
-                command = tx.reader_.stream(command_slot(command_id).partition, 1);
-                if (command.head > 0) {
-                    const auto& content = command.slots.front().content;
-                    const std::string* text = store::text(content.payload, receipt_attribute);
-                    auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
-                    if (!written)
-                        throw CorruptionError("the receipt of command '" + command_id +
-                                              "' cannot be read: " + written.error().message);
-                    return Receipt{.transaction = content.write_id, .written = std::move(*written), .repeated = true};
-                }
-            }
-            body(tx);
-            if (tx.rejection_) return *tx.rejection_;  // a body may have caught what ended it
-            Plan plan = tx.plan(metadata);
-            if (!command_id.empty()) {
-                const Receipt receipt = receipt_of(plan, {}, 0);
-                plan.slots.push_back({command_slot(command_id),
-                                      command.next.epoch,
-                                      {{receipt_attribute, json::encode(receipt.written)}}});
-            }
-            for (const auto& [stream, touched] : tx.aggregates_) streams.insert(stream);
-            if (is_one_read(plan)) return receipt_of(plan, {.tx = {}, .path = Path::nothing}, backoff.attempts());
-            if (reservation) reservation->hand_over();
-            auto result = coordinator_.commit(plan, id, began);
-            if (const auto* commit = std::get_if<Commit>(&result)) return receipt_of(plan, *commit, backoff.attempts());
+            std::variant<Outcome, Conflict> result = attempt(command);
+            if (auto* outcome = std::get_if<Outcome>(&result)) return std::move(*outcome);
             conflict = std::move(std::get<Conflict>(result));
-        } catch (const detail::Rejected& rejected) {
-            return rejected.rejection;
-        } catch (const ConflictError& error) {  // a read waited in vain
+        } catch (const BlockedError& error) {
             conflict = {.what = error.what(), .over = false};
         }
         if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
@@ -142,6 +117,47 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
                                 " attempts; the last one met this: " + conflict.what);
         }
     }
+}
+
+std::variant<Outcome, Conflict> Application::attempt(Command& command) {
+    const std::string id = uuid7(options_.runtime);
+    std::optional<Reservation> reservation;
+    if (command.attempts > options_.transactions.escalate_after) {
+        reservation.emplace(coordinator_, id, command.began);
+        for (const std::string& stream : command.streams) reservation->hold(stream);
+    }
+    Transaction tx{
+        repository_, coordinator_, row_tables_, projections_, id, command.began, reservation ? &*reservation : nullptr};
+
+    const std::string& command_id = command.options.command_id;
+    StreamRead executed;
+    if (!command_id.empty()) executed = tx.reader_.stream(command_slot(command_id).partition, 1);
+    if (executed.head > 0) return Outcome{repeated_receipt(command_id, executed.slots.front().content)};
+
+    try {
+        command.body(tx);
+    } catch (const detail::Rejected& rejected) {
+        tx.rejection_ = rejected.rejection;
+    }
+    for (const auto& [stream, touched] : tx.aggregates_) command.streams.insert(stream);
+
+    // A rejection, too, must not rest on a combination of things that never was: what it read is validated, nothing
+    // written.
+    const bool rejected = tx.rejection_.has_value();  // also if the body caught what ended it
+    Plan plan = rejected ? tx.reads() : tx.plan(metadata_of(command.options));
+    if (!rejected && !command_id.empty()) {
+        store::Item payload{{receipt_attribute, json::encode(receipt_of(plan, {}, 0).written)}};
+        plan.slots.push_back({command_slot(command_id), executed.next.epoch, std::move(payload)});
+    }
+    Commit commit{.tx = {}, .path = Path::nothing};
+    if (!is_one_read(plan)) {
+        if (reservation && !rejected) reservation->hand_over();
+        std::variant<Commit, Conflict> result = coordinator_.commit(plan, id, command.began);
+        if (auto* conflict = std::get_if<Conflict>(&result)) return std::move(*conflict);
+        commit = std::move(std::get<Commit>(result));
+    }
+    if (rejected) return Outcome{std::move(*tx.rejection_)};
+    return Outcome{receipt_of(plan, commit, command.attempts)};
 }
 
 void Application::check_version(const std::string& stream, Version actual, Version expected) {

@@ -109,4 +109,15 @@ Plan Transaction::plan(const Metadata& metadata) const {
     return plan;
 }
 
+Plan Transaction::reads() const {
+    Plan plan;
+    for (const auto& [stream, touched] : aggregates_) {
+        // What is held cannot have moved.
+        if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.head + 1)});
+    }
+    for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});
+    plan.ranges_read = ranges_;
+    return plan;
+}
+
 }  // namespace varve

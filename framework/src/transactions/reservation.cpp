@@ -53,7 +53,7 @@ void Reservation::hold(const std::string& stream) {
         if (failure != nullptr && !unanswered_.next()) raise({failure->kind, false, failure->message});
         // Or somebody fenced this transaction and cleared its slot: reserving again for it would only be undone again.
         if (c_.resolver().look(claim).verdict != Verdict::undecided) {
-            throw ConflictError("the reservation of stream '" + stream + "' was ended by somebody else");
+            throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
         }
     }
 }

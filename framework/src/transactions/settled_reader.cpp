@@ -79,7 +79,7 @@ void SettledReader::settle(const store::Key& key, const store::Item& item) {
     if (c_.resolver().settle(key, item, &rank_) != Verdict::undecided) return;
     ++c_.metrics().waits;
     if (!backoff_.next()) {
-        throw ConflictError(store::to_string(key) + " is held by an older transaction that is still running");
+        throw BlockedError(store::to_string(key) + " is held by an older transaction that is still running");
     }
 }
 

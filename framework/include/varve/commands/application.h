@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -120,7 +121,16 @@ class Application {
         return {.state = std::move(*static_cast<A*>(folded.state.get())), .version = folded.head};
     }
 
+    /// One command over all its attempts.
+    struct Command {
+        const std::function<void(Transaction&)>& body;
+        const CommandOptions& options;
+        const Time began;
+        unsigned attempts;
+        std::set<std::string> streams;  ///< that the attempts so far have touched
+    };
     Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
+    std::variant<Outcome, transactions::Conflict> attempt(Command& command);
     static void check_version(const std::string& stream, Version actual, Version expected);
     aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
     void sweep(const std::stop_token& stop);

@@ -130,6 +130,8 @@ class Transaction {
     void record(Touched& touched, EventData data, const void* event);
     /// What the body has decided. `metadata` goes into every slot.
     transactions::Plan plan(const Metadata& metadata) const;
+    /// What it has read, as if it had decided nothing.
+    transactions::Plan reads() const;
 
     aggregates::Repository& repository_;
     transactions::SettledReader reader_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cassert>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -13,7 +14,8 @@ namespace varve {
 ///     Result<int, std::string> half(int n) { if (n % 2) return std::string{"odd"}; return n / 2; }
 ///     if (auto r = half(4)) use(*r); else report(r.error());
 ///
-/// T and E are different types. `value()` without a value, or `error()` without an error, is a programmer's error.
+/// T and E are different types. `value()` without a value throws std::logic_error; `*`, `->` and `error()` on what is
+/// not there are a programmer's error.
 template <class T, class E>
 class [[nodiscard]] Result {
     static_assert(!std::is_same_v<T, E>, "a Result's value and error must be told apart by their types");
@@ -25,18 +27,22 @@ class [[nodiscard]] Result {
     bool has_value() const noexcept { return state_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    T& value() & { return assert(has_value()), *std::get_if<0>(&state_); }
-    const T& value() const& { return assert(has_value()), *std::get_if<0>(&state_); }
-    T&& value() && { return assert(has_value()), std::move(*std::get_if<0>(&state_)); }
+    T& value() & { return require(), **this; }
+    const T& value() const& { return require(), **this; }
+    T&& value() && { return require(), *std::move(*this); }
     const E& error() const { return assert(!has_value()), *std::get_if<1>(&state_); }
 
-    T& operator*() & { return value(); }
-    const T& operator*() const& { return value(); }
-    T&& operator*() && { return std::move(*this).value(); }
-    T* operator->() { return &value(); }
-    const T* operator->() const { return &value(); }
+    T& operator*() & { return assert(has_value()), *std::get_if<0>(&state_); }
+    const T& operator*() const& { return assert(has_value()), *std::get_if<0>(&state_); }
+    T&& operator*() && { return assert(has_value()), std::move(*std::get_if<0>(&state_)); }
+    T* operator->() { return &**this; }
+    const T* operator->() const { return &**this; }
 
   private:
+    void require() const {
+        if (!has_value()) throw std::logic_error("value() of a Result that holds an error; test it first");
+    }
+
     std::variant<T, E> state_;
 };
 

@@ -31,7 +31,7 @@ struct Place {
 /// What a command has led to, with its types erased.
 struct Decided {
     Place place;
-    std::string command;  ///< "Withdraw"
+    std::string command;                 ///< "Withdraw"
     std::optional<Rejection> rejection;  ///< empty: it was accepted
     std::vector<EventData> events;
 };

@@ -8,10 +8,10 @@
 
 namespace varve::transactions {
 
-/// The way out for a command that keeps losing: instead of deciding first and hoping, it takes hold of its streams before it
-/// reads them. A stream is held by a pending slot without events at its head, whose outcome stands in a slot of the
-/// transaction's own; where the stream moves on meanwhile, what is held stays held and the new head is reserved. Hot writers
-/// wait for it, so the oldest command always gets through.
+/// The way out for a command that keeps losing: instead of deciding first and hoping, it takes hold of its streams
+/// before it reads them. A stream is held by a pending slot without events at its head, whose outcome stands in a slot
+/// of the transaction's own; where the stream moves on meanwhile, what is held stays held and the new head is reserved.
+/// Hot writers wait for it, so the oldest command always gets through.
 ///
 ///     Reservation reservation{coordinator, tx, since};
 ///     reservation.hold("account-alice");          // then load, decide, and commit a plan with reservation.held()
@@ -24,8 +24,8 @@ class Reservation {
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
-    /// Returns when the stream is held. ConflictError if an older transaction did not let go within a lease; the store's
-    /// errors. Holding a stream twice is harmless.
+    /// Returns when the stream is held. BlockedError if an older transaction did not let go within a lease, or somebody
+    /// ended this one; the store's errors. Holding a stream twice is harmless.
     void hold(const std::string& stream);
 
     /// What is held, by stream.

@@ -1,13 +1,20 @@
 #pragma once
 
+#include <varve/core/error.h>
 #include <varve/transactions/coordinator.h>
 
 namespace varve::transactions {
 
+/// An older transaction was still running when an attempt's lease was over. The attempt has failed, the command may try
+/// again.
+struct BlockedError : ConflictError {
+    using ConflictError::ConflictError;
+};
+
 /// The reads of one attempt: what it returns may be built on, for nobody has a claim on it any more. Others' claims are
 /// settled, an older transaction that is alive is waited for.
 ///
-/// All methods throw ConflictError naming the item if an older transaction is still running when the lease is over.
+/// All methods throw BlockedError naming the item if an older transaction is still running when the lease is over.
 ///
 /// Threads: belongs to one attempt on one thread.
 class SettledReader {
