@@ -1,0 +1,171 @@
+#include "answers.h"
+
+#include "item_json.h"
+
+#include <varve/core/error.h>
+
+namespace varve::dynamodb {
+namespace {
+
+using rapidjson::Value;
+
+std::string text_member(const Value& object, const char* name) {
+    const auto member = object.FindMember(name);
+    if (member == object.MemberEnd() || !member->value.IsString()) return {};
+    return {member->value.GetString(), member->value.GetStringLength()};
+}
+
+/// nullptr if it is missing or null.
+const Value* member_of(const Value& object, const char* name) {
+    const auto member = object.FindMember(name);
+    return member == object.MemberEnd() || member->value.IsNull() ? nullptr : &member->value;
+}
+
+const Value& object_member(const Value& object, const char* name) {
+    const Value* value = member_of(object, name);
+    if (value == nullptr || !value->IsObject()) {
+        throw CorruptionError("the server's answer has no object '" + std::string{name} + "'");
+    }
+    return *value;
+}
+
+const Value& array_member(const Value& object, const char* name) {
+    const Value* value = member_of(object, name);
+    if (value == nullptr || !value->IsArray()) {
+        throw CorruptionError("the server's answer has no array '" + std::string{name} + "'");
+    }
+    return *value;
+}
+
+store::Record parse_record(const Value& object, const Table& table) {
+    return {.key = parse_key(object, table), .item = parse_item(object, table)};
+}
+
+const Table& known(const FindTable& find, const Value& name) {
+    const Table* table = find({name.GetString(), name.GetStringLength()});
+    if (table == nullptr) {
+        throw CorruptionError("the server's answer is about table '" + std::string{name.GetString()} +
+                              "', which was not asked for");
+    }
+    return *table;
+}
+
+}  // namespace
+
+std::optional<store::Item> parse_get_item(std::string_view body, const Table& table) {
+    const auto answer = parse_object(body, "the answer to GetItem");
+    const Value* item = member_of(answer, "Item");
+    if (item == nullptr) return std::nullopt;
+    return parse_item(*item, table);
+}
+
+BatchOfItems parse_batch_get_item(std::string_view body, const FindTable& find) {
+    const auto answer = parse_object(body, "the answer to BatchGetItem");
+    BatchOfItems batch;
+    for (const auto& responses : object_member(answer, "Responses").GetObject()) {
+        const Table& table = known(find, responses.name);
+        if (!responses.value.IsArray()) throw CorruptionError("the answer to BatchGetItem has no list of items");
+        for (const Value& item : responses.value.GetArray()) batch.records.push_back(parse_record(item, table));
+    }
+    if (const Value* unprocessed = member_of(answer, "UnprocessedKeys")) {
+        if (!unprocessed->IsObject()) throw CorruptionError("the answer to BatchGetItem has no map UnprocessedKeys");
+        for (const auto& keys : unprocessed->GetObject()) {
+            const Table& table = known(find, keys.name);
+            if (!keys.value.IsObject()) throw CorruptionError("the answer to BatchGetItem has no map of keys");
+            for (const Value& key : array_member(keys.value, "Keys").GetArray()) {
+                batch.unprocessed.push_back(parse_key(key, table));
+            }
+        }
+    }
+    return batch;
+}
+
+PageOfItems parse_page(std::string_view body, const Table& table) {
+    const auto answer = parse_object(body, "the answer to Query or Scan");
+    PageOfItems page;
+    for (const Value& item : array_member(answer, "Items").GetArray())
+        page.records.push_back(parse_record(item, table));
+    if (const Value* last = member_of(answer, "LastEvaluatedKey")) page.last = parse_key(*last, table);
+    return page;
+}
+
+void check_applied(std::string_view body) {
+    parse_object(body, "the answer to a write");
+}
+
+NamedError parse_error(std::string_view body) {
+    try {
+        const auto answer = parse_object(body, "an error");
+        NamedError error{.name = text_member(answer, "__type"), .message = text_member(answer, "message")};
+        if (error.message.empty()) error.message = text_member(answer, "Message");
+        if (const std::size_t hash = error.name.rfind('#'); hash != std::string::npos) error.name.erase(0, hash + 1);
+        return error;
+    } catch (const CorruptionError&) {
+        return {};
+    }
+}
+
+std::optional<store::Item> parse_refusing_item(std::string_view body, const Table& table) {
+    const auto answer = parse_object(body, "the answer to a refused write");
+    const Value* item = member_of(answer, "Item");
+    if (item == nullptr) return std::nullopt;
+    return parse_item(*item, table);
+}
+
+std::vector<CancellationReason> parse_cancellation(std::string_view body, const std::vector<const Table*>& tables) {
+    const auto answer = parse_object(body, "the answer to a cancelled transaction");
+    const auto reasons = array_member(answer, "CancellationReasons").GetArray();
+    if (reasons.Size() != tables.size()) {
+        throw CorruptionError("a transaction of " + std::to_string(tables.size()) + " writes was cancelled for " +
+                              std::to_string(reasons.Size()) + " reasons");
+    }
+    std::vector<CancellationReason> result;
+    for (const Value& reason : reasons) {
+        if (!reason.IsObject()) throw CorruptionError("a reason why a transaction was cancelled is no object");
+        result.push_back({.code = text_member(reason, "Code"), .message = text_member(reason, "Message"), .item = {}});
+        if (const Value* item = member_of(reason, "Item"))
+            result.back().item = parse_item(*item, *tables[result.size() - 1]);
+    }
+    return result;
+}
+
+DescribedTable parse_described_table(std::string_view body) {
+    const auto answer = parse_object(body, "the description of a table");
+    const Value* table = member_of(answer, "Table");
+    const Value& description =
+        table != nullptr && table->IsObject() ? *table : object_member(answer, "TableDescription");
+    const auto type_of = [&description](const std::string& attribute) -> std::string {
+        for (const Value& one : array_member(description, "AttributeDefinitions").GetArray()) {
+            if (one.IsObject() && text_member(one, "AttributeName") == attribute)
+                return text_member(one, "AttributeType");
+        }
+        return {};
+    };
+    DescribedTable result{.active = text_member(description, "TableStatus") == "ACTIVE" ||
+                                    text_member(description, "TableStatus") == "UPDATING",
+                          .partition_attribute = {},
+                          .partition_type = {},
+                          .sort_attribute = {},
+                          .sort_type = {}};
+    for (const Value& one : array_member(description, "KeySchema").GetArray()) {
+        if (!one.IsObject()) throw CorruptionError("the description of a table has no schema of its key");
+        const std::string name = text_member(one, "AttributeName");
+        if (text_member(one, "KeyType") == "HASH") {
+            result.partition_attribute = name;
+            result.partition_type = type_of(name);
+        } else {
+            result.sort_attribute = name;
+            result.sort_type = type_of(name);
+        }
+    }
+    return result;
+}
+
+std::string parse_time_to_live(std::string_view body) {
+    const auto answer = parse_object(body, "the description of a table's expiry");
+    const Value& description = object_member(answer, "TimeToLiveDescription");
+    const std::string status = text_member(description, "TimeToLiveStatus");
+    return status == "ENABLED" || status == "ENABLING" ? text_member(description, "AttributeName") : std::string{};
+}
+
+}  // namespace varve::dynamodb

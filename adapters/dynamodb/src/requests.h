@@ -1,0 +1,56 @@
+#pragma once
+
+#include "table.h"
+
+#include <varve/store/item_store.h>
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::dynamodb {
+
+/// One request of DynamoDB's JSON protocol 1.0.
+struct Call {
+    /// What a second delivery of the request would do.
+    enum class Repeat {
+        harmless,  ///< it reads, or carries a token by which the server knows it again
+        harmful,   ///< it changes something: it must not be sent again unless the first was certainly not applied
+    };
+    std::string_view operation;
+    std::string body;
+    Repeat repeat = Repeat::harmless;
+    std::string about;  ///< for messages: "the item events/alice/7"
+};
+
+struct TableKey {
+    const Table* table;
+    const store::Key* key;
+};
+struct TableWrite {
+    const Table* table;
+    const store::Write* write;
+};
+
+Call get_item(const TableKey& one);
+/// At most 100 keys, none twice.
+Call batch_get_item(std::span<const TableKey> keys);
+/// PutItem, UpdateItem or DeleteItem, which give back the item that refuses them.
+Call write_item(const TableWrite& one);
+/// The server takes two requests with one token, of 1 to 36 characters, for one.
+Call transact_write_items(std::span<const TableWrite> writes, const std::string& token);
+
+/// `next` of the request has been made a key.
+Call query(const Table& table, const store::Query& query, const std::optional<store::Key>& after);
+Call scan(const Table& table, const store::Scan& scan, const std::optional<store::Key>& after);
+
+/// Paid by request.
+Call create_table(const Table& table);
+Call describe_table(const Table& table);
+Call describe_time_to_live(const Table& table);
+Call update_time_to_live(const Table& table);
+/// Asks for nothing, and is refused in another way by servers without TransactWriteItems.
+Call probe_transactions();
+
+}  // namespace varve::dynamodb
