@@ -73,7 +73,10 @@ void prepare_file(const Options& options) {
         raise({ErrorKind::read_only, false,
                "the SQLite file " + options.path + " cannot be written; make the file and its directory writable"});
     }
+    // As of one moment: another process may be making the file varve's just now.
+    connection.execute("BEGIN");
     const bool is_ours = belongs_to_varve(connection, options.path);
+    connection.execute("COMMIT");
     // Of a file that was made but not finished, too: a crash in between leaves it empty.
     use_write_ahead_log(connection, options);
     if (is_ours) return;
