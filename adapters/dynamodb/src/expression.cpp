@@ -1,6 +1,8 @@
 #include "expression.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace varve::dynamodb {
 
@@ -66,14 +68,9 @@ std::string Expressions::update(const store::Update& update) {
         text += text.empty() ? "SET " : ", ";
         text += name(attribute) + " = " + value(to);
     }
-    std::vector<std::string> remove = update.remove;
-    std::ranges::sort(remove);
-    const auto twice = std::ranges::unique(remove);
-    remove.erase(twice.begin(), twice.end());
-    for (std::size_t i = 0; i < remove.size(); ++i) {
-        text += i > 0 ? ", " : text.empty() ? "REMOVE " : " REMOVE ";
-        text += name(remove[i]);
-    }
+    const std::set<std::string> remove(update.remove.begin(), update.remove.end());
+    const char* before = text.empty() ? "REMOVE " : " REMOVE ";
+    for (const std::string& attribute : remove) text += std::exchange(before, ", ") + name(attribute);
     return text;
 }
 
