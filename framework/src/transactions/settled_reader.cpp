@@ -47,12 +47,13 @@ std::vector<Image> SettledReader::rows(std::span<const store::Key> keys) {
     for (;;) {
         const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
         std::vector<Image> images;
-        for (std::size_t i = 0; i < keys.size(); ++i) {
+        bool waited = false;
+        for (std::size_t i = 0; i < keys.size() && !waited; ++i) {
             if (items[i] && claim_on(keys[i], *items[i])) {
-                settle(keys[i], *items[i]);
-                break;
+                waited = !settle(keys[i], *items[i]);
+            } else {
+                images.push_back(decode_row(keys[i], items[i]).image);
             }
-            images.push_back(decode_row(keys[i], items[i]).image);
         }
         if (images.size() == keys.size()) return images;
     }
@@ -60,27 +61,29 @@ std::vector<Image> SettledReader::rows(std::span<const store::Key> keys) {
 
 std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
     for (;;) {
+        std::vector<store::Record> records = c_.reader().raw(query);
         std::vector<Reader::FoundRow> found;
-        bool claimed = false;
-        for (store::Record& record : c_.reader().raw(query)) {
-            claimed = claim_on(record.key, record.item).has_value();
-            if (claimed) {
-                settle(record.key, record.item);
-                break;
+        bool waited = false;
+        for (std::size_t i = 0; i < records.size() && !waited; ++i) {
+            auto& [key, item] = records[i];
+            if (claim_on(key, item)) {
+                waited = !settle(key, item);
+            } else {
+                Image image = decode_row(key, std::move(item)).image;
+                found.push_back({std::move(key), std::move(image)});
             }
-            Image image = decode_row(record.key, std::move(record.item)).image;
-            found.push_back({std::move(record.key), std::move(image)});
         }
-        if (!claimed) return found;
+        if (found.size() == records.size()) return found;
     }
 }
 
-void SettledReader::settle(const store::Key& key, const store::Item& item) {
-    if (c_.resolver().settle(key, item, &rank_) != Verdict::undecided) return;
+bool SettledReader::settle(const store::Key& key, const store::Item& item) {
+    if (c_.resolver().settle(key, item, &rank_) != Verdict::undecided) return true;
     ++c_.metrics().waits;
     if (!backoff_.next()) {
         throw BlockedError(store::to_string(key) + " is held by an older transaction that is still running");
     }
+    return false;
 }
 
 }  // namespace varve::transactions

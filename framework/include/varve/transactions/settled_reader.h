@@ -32,7 +32,8 @@ class SettledReader {
 
   private:
     StreamRead settled(const std::string& stream, auto read);
-    void settle(const store::Key& key, const store::Item& item);
+    /// False: it was waited for.
+    bool settle(const store::Key& key, const store::Item& item);
 
     Coordinator& c_;
     Priority rank_;
