@@ -202,7 +202,9 @@ class Attempt {
     // ---- one request: a single conditional write, or the store's atomic one
 
     std::variant<Commit, Conflict> write_at_once(Path path) {
-        bool in_doubt = false;
+        // Of the requests so far, one was not answered, or was refused by what may pass: it may still get through,
+        // since any request may arrive again.
+        bool may_get_through = false;
         for (;;) {
             std::vector<store::Write> writes;
             for (const Participant& participant : participants_) writes.push_back(final_write(participant));
@@ -214,23 +216,31 @@ class Attempt {
             bool alive = false;
             bool unanswered = false;
             if (const auto* failure = std::get_if<Failure>(&answer)) {
-                in_doubt = in_doubt || failure->in_doubt;
+                may_get_through = may_get_through || failure->in_doubt;
                 unanswered = true;
-                if (!in_doubt && (!worth_repeating(*failure) || answers_are_overdue())) raise(*failure);
-                if (!worth_repeating(*failure) || answers_are_overdue()) return learn_outcome(path, failure->message);
+                if (!worth_repeating(*failure) || answers_are_overdue()) {
+                    if (!may_get_through) raise(*failure);
+                    return learn_outcome(path, failure->message);
+                }
             } else {
-                const auto& refused = std::get<store::RefusedBatch>(answer).refused;
-                const std::optional<Obstacle> worst = meet_all(refused);
+                std::optional<Obstacle> worst;
+                try {
+                    worst = meet_all(std::get<store::RefusedBatch>(answer).refused);
+                } catch (const Error& error) {
+                    return learn_outcome(path, error.what());
+                }
                 if (!worst) return committed(path);
                 if (*worst == Obstacle::moved) {
-                    // A slot keeps what is in it, so an unanswered request of ours can never succeed any more. A row
-                    // forgets who wrote it before.
-                    if (in_doubt && primary().row != nullptr) throw_in_doubt("the row has been written again since");
+                    // A slot keeps what is in it, so no request of ours can succeed any more. A row forgets who wrote
+                    // it before.
+                    if (may_get_through && primary().row != nullptr)
+                        throw_in_doubt("the row has been written again since");
                     return conflict();
                 }
+                may_get_through = true;
                 alive = *worst == Obstacle::alive;
             }
-            if (!another_round(alive, unanswered)) return in_doubt ? learn_outcome(path, met_) : conflict();
+            if (!another_round(alive, unanswered)) return may_get_through ? learn_outcome(path, met_) : conflict();
         }
     }
 
