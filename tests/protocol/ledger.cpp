@@ -72,7 +72,15 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
     const std::string was = revision(write.key, before);
     const std::string is = revision(write.key, after);
+    if (is_slot(write.key) && after && after->contains("reserved"))
+        reserved_.emplace(*store::text(*after, "_tx"), write.key);
     if (is.empty() || is == was) return;
+    if (is_slot(write.key) && write.key.partition == transaction_stream(is) && version_of(write.key) > 1) {
+        // The rest of a long list of participants: it means nothing without the commit.
+        const Slot slot = decode_slot(write.key, after);
+        continued_[is][version_of(write.key)] = std::get<Committed>(slot).participants;
+        return;
+    }
     effects_.push_back({write.key, applied_, is, was});
 
     // What was claimed follows a decision that was made elsewhere, with one exception: a prepared primary.
@@ -82,7 +90,17 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     commit.items.push_back(write.key);
     if (!atomic && is_slot(write.key)) {
         const Slot slot = decode_slot(write.key, after);
-        for (const store::Key& other : std::get<Committed>(slot).participants) commit.items.push_back(other);
+        const auto& content = std::get<Committed>(slot);
+        std::vector<store::Key> others = content.participants;
+        for (std::int64_t i = 0; i < content.continued; ++i)
+            std::ranges::copy(continued_[is][i + 2], std::back_inserter(others));
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            // A stream that was reserved and got no events takes no part.
+            const std::string prefix = std::to_string(i) + ":";
+            const auto copied = content.payload.lower_bound(prefix);
+            const bool has_payload = copied != content.payload.end() && copied->first.starts_with(prefix);
+            if (has_payload || !reserved_.contains({is, others[i]})) commit.items.push_back(others[i]);
+        }
     }
     std::ranges::sort(commit.items);
 }

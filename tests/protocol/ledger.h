@@ -6,7 +6,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace varve::protocol {
@@ -68,6 +70,8 @@ class Ledger final : public store::ItemStore {
     std::uint64_t applied_ = 0;
     std::vector<Effect> effects_;
     std::map<std::string, Commit> commits_;
+    std::set<std::pair<std::string, store::Key>> reserved_;                             // by transaction
+    std::map<std::string, std::map<std::int64_t, std::vector<store::Key>>> continued_;  // by transaction, by slot
 };
 
 }  // namespace varve::protocol

@@ -1,0 +1,332 @@
+#include "protocol/cluster.h"
+
+#include "protocol/judge.h"
+#include "protocol/ledger.h"
+#include "protocol/scheduler.h"
+
+#include <varve/memory/memory.h>
+#include <varve/transactions/sweeper.h>
+#include <varve/transactions/system_table.h>
+
+#include <set>
+
+namespace varve::protocol {
+
+using namespace std::chrono_literals;
+using testing::FaultCounts;
+using testing::FaultyStore;
+using testing::RequestInfo;
+
+Settings::Settings(std::uint64_t seed_) : seed(seed_) {
+    testing::SeededRandom random{seed * 0x9e3779b97f4a7c15ull + 1};
+    const auto pick = [&](auto... values) {
+        const std::common_type_t<decltype(values)...> all[] = {values...};
+        return all[random.below(sizeof...(values))];
+    };
+    clients = 2 + random.below(7);
+    sweepers = 1 + random.below(4);
+    scale.keys = pick(2, 3, 5, 8, 40);
+    scale.participants = 1 + random.below(8);
+    commands = static_cast<unsigned>(6 + random.below(10));
+    transactions.lease = pick(Duration{20ms}, Duration{200ms}, Duration{1s}, Duration{5s});
+    transactions.escalate_after = static_cast<unsigned>(1 + random.below(6));
+
+    // Each seed has some of the faults, so that each has room to do its worst.
+    const double weight = pick(0.3, 1.0, 2.0);
+    const auto rate = [&](double most) { return random.chance(0.6) ? most * weight : 0.0; };
+    faults = {.request_lost = rate(0.02),
+              .answer_lost = rate(0.03),
+              .request_late = rate(0.03),
+              .delivered_again = rate(0.2),
+              .any_past_request = rate(0.1),
+              .error_without_effect = rate(0.02),
+              .error_with_effect = rate(0.02),
+              .slow_request = rate(0.1),
+              .slow_answer = rate(0.1),
+              .throttled = rate(0.005),
+              .read_failed = rate(0.01),
+              .small_page = rate(0.3)};
+    if (random.chance(0.5)) stop = 0.002 * weight;
+    if (random.chance(0.4)) pause = 0.001 * weight;
+    if (random.chance(0.6)) {
+        clock_offset_max = 90s;
+        clock_drift_max = 0.02;
+        jump = 0.002;
+    }
+    no_atomic_writes = pick(0.0, 0.3, 1.0);
+    if (random.chance(0.15)) item_bytes_max = 2000;
+    // Tombstones may go only where no request arrives later than they.
+    if (faults.any_past_request == 0) transactions.retention = 10min;
+}
+
+namespace {
+
+const std::vector<std::string> all_tables{"events", "balances", "lists", "notes"};
+
+class Cluster {
+  public:
+    explicit Cluster(const Settings& settings)
+        : settings_(settings),
+          scheduler_(settings.seed),
+          random_(settings.seed + 1),
+          clock_(scheduler_),
+          ledger_(std::make_shared<Ledger>(memory::open())),
+          network_({clock_, random_}, settings.faults) {
+        scheduler_.before_switch = [this] { attribute(); };
+    }
+
+    Result run() {
+        set_up();
+        const Time began = scheduler_.now();
+        clients_left_ = settings_.clients;
+        chaos_ = true;
+        for (std::uint64_t i = 0; i < settings_.clients; ++i) scheduler_.spawn([this, i] { client(i); });
+        for (std::uint64_t i = 0; i < settings_.sweepers; ++i) scheduler_.spawn([this] { sweeper(); });
+        scheduler_.run();
+        result_.stops = settings_.stop > 0;
+        if (!scheduler_.halted()) end_quietly();
+        if (scheduler_.halted()) result_.violations.push_back("it does not come to an end");
+        for (std::string& line : result_.record.violations) result_.violations.push_back(std::move(line));
+        result_.faults = network_.counts();
+        result_.requests = result_.faults.requests;
+        result_.simulated = scheduler_.now() - began;
+        result_.trace = scheduler_.trace();
+        return std::move(result_);
+    }
+
+  private:
+    /// One life of a process: from its start until it ends or is stopped.
+    struct Process {
+        SkewedClock clock;
+        std::shared_ptr<FaultyStore> store;
+        SimulatedExecutor executor;
+        testing::SeededRandom random;
+        bool dead = false;
+    };
+
+    std::unique_ptr<Process> start() {
+        const auto offset = [&] {
+            const auto most = static_cast<std::uint64_t>(settings_.clock_offset_max.count());
+            return Duration{static_cast<Duration::rep>(random_.below(2 * most + 1))} - settings_.clock_offset_max;
+        };
+        const double drift = settings_.clock_drift_max * (static_cast<double>(random_.below(2001)) / 1000.0 - 1.0);
+        auto process = std::unique_ptr<Process>(
+            new Process{.clock = SkewedClock{scheduler_, offset(), drift},
+                        .store = std::make_shared<FaultyStore>(
+                            ledger_, network_,
+                            testing::Disguise{.item_bytes_max = settings_.item_bytes_max,
+                                              .no_atomic_writes = random_.chance(settings_.no_atomic_writes)}),
+                        .executor = SimulatedExecutor{scheduler_, 2},
+                        .random = testing::SeededRandom{random_.next()}});
+        process->store->on_request([this, offset, &process = *process](const RequestInfo& request) {
+            return on_request(process, request, offset);
+        });
+        return process;
+    }
+
+    ApplicationOptions options(Process& process) {
+        transactions::Options transactions = settings_.transactions;
+        if (process.random.chance(0.5)) transactions.strategy = transactions::Strategy::protocol;
+        return {.transactions = transactions,
+                .sweep = false,
+                .runtime = {process.clock, process.random, quiet_},
+                .executor = &process.executor};
+    }
+
+    testing::Verdict on_request(Process& process, const RequestInfo& request, const auto& offset) {
+        attribute();
+        if (process.dead) return testing::Verdict::stop;
+        Doing& doing = doing_[scheduler_.self()];
+        if (request.moment == RequestInfo::Moment::before) {
+            doing.step = classify(request, doing.last_write);
+            if (!request.writes.empty()) doing.last_write = doing.step;
+            scheduler_.note(static_cast<std::uint64_t>(doing.step) << 32 | request.number);
+        }
+        if (scheduler_.steps() > 3'000'000 || scheduler_.now() > limit_) scheduler_.halt();
+        if (!chaos_) {
+            scheduler_.step();
+            return testing::Verdict::proceed;
+        }
+        // Most requests are the sweepers' reads; it is the others that matter.
+        const double often = doing.step == ProtocolStep::changes ? 0.1 : doing.step == ProtocolStep::read ? 0.3 : 6;
+        if (random_.chance(settings_.stop * often)) {
+            process.dead = true;
+            ++result_.record.stopped;
+            result_.cells.hit(doing.step, Cells::stopped);
+            return testing::Verdict::stop;
+        }
+        if (random_.chance(settings_.jump)) process.clock.jump_to(offset());
+        if (random_.chance(settings_.pause * often)) {
+            result_.cells.hit(doing.step, Cells::paused);
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(random_.below(180'000'000))});
+        } else if (request.moment == RequestInfo::Moment::before) {
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(random_.below(2) * random_.below(2000))});
+        } else {
+            scheduler_.step();
+        }
+        return process.dead ? testing::Verdict::stop : testing::Verdict::proceed;
+    }
+
+    /// What the network has done since it was last asked, it did to the request of whoever has run since.
+    void attribute() {
+        const FaultCounts counts = network_.counts();
+        const auto doing = doing_.find(scheduler_.self());
+        if (doing != doing_.end()) result_.cells.hit(doing->second.step, counted_, counts);
+        counted_ = counts;
+    }
+
+    void set_up() {
+        for (const auto& schema : {transactions::events_table(), transactions::system_table()}) {
+            ledger_->ensure_table(schema);
+        }
+        network_.set_rates({});
+        scheduler_.spawn([this] {
+            const auto process = start();
+            Application application{process->store, options(*process)};
+            Workload::use_tables(application);
+            Workload::set_up(application, settings_.scale);
+        });
+        scheduler_.run();
+        network_.set_rates(settings_.faults);
+    }
+
+    void client(std::uint64_t seat) {
+        for (unsigned left = settings_.commands; left > 0;) {
+            const auto process = start();
+            try {
+                Application application{process->store, options(*process)};
+                Workload::use_tables(application);
+                const Workload::Shared shared{.scale = settings_.scale,
+                                              .record = result_.record,
+                                              .moment = [this] { return ++moments_; },
+                                              .next_operation = [this] { return ++operations_; }};
+                Workload workload{application, shared, process->random, static_cast<std::int64_t>(seat)};
+                while (left > 0) {
+                    --left;
+                    workload.one_command();
+                    scheduler_.sleep(Duration{static_cast<Duration::rep>(process->random.below(20'000))});
+                }
+            } catch (const testing::ProcessStopped&) {
+            } catch (const UnavailableError&) {
+                scheduler_.sleep(100ms);  // it could not even start
+            } catch (const Error& error) {
+                result_.violations.push_back(std::string{"a process ended with: "} + error.what());
+            }
+        }
+        --clients_left_;
+    }
+
+    /// A process that only sweeps, in more of a hurry than those it sweeps after.
+    void sweeper() {
+        while (clients_left_ > 0) {
+            const auto process = start();
+            try {
+                ApplicationOptions aggressive = options(*process);
+                aggressive.transactions.lease = 1ms;
+                Application application{process->store, aggressive};
+                std::unique_ptr<transactions::Sweeper> sweeper;
+                while (clients_left_ > 0) {
+                    try {
+                        if (!sweeper) sweeper = new_sweeper(application);
+                        sweeper->sweep();
+                    } catch (const UnavailableError&) {
+                    }
+                    scheduler_.sleep(Duration{static_cast<Duration::rep>(process->random.below(300'000))});
+                }
+            } catch (const testing::ProcessStopped&) {
+            } catch (const UnavailableError&) {
+                scheduler_.sleep(100ms);
+            } catch (const Error& error) {
+                result_.violations.push_back(std::string{"a sweeper ended with: "} + error.what());
+                return;
+            }
+        }
+    }
+
+    static std::unique_ptr<transactions::Sweeper> new_sweeper(Application& application) {
+        return std::make_unique<transactions::Sweeper>(application.coordinator(),
+                                                       std::vector<std::string>{"balances", "lists", "notes"});
+    }
+
+    void end_quietly() {
+        chaos_ = false;
+        network_.set_rates({});
+        network_.deliver_everything();
+        limit_ = Time::max();
+        scheduler_.spawn([this] {
+            scheduler_.sleep(5s);  // the last burst of throttling ends
+            try {
+                settle_and_judge();
+            } catch (const Error& error) {
+                result_.violations.push_back(std::string{"nothing can be read at rest: "} + error.what());
+            }
+        });
+        scheduler_.run();
+    }
+
+    void settle_and_judge() {
+        Process process{.clock = SkewedClock{scheduler_, 0s, 0},
+                        .store = std::make_shared<FaultyStore>(ledger_, network_),
+                        .executor = SimulatedExecutor{scheduler_, 1},
+                        .random = testing::SeededRandom{settings_.seed}};
+        Application application{process.store, options(process)};
+        Workload::use_tables(application);
+        const auto sweeper = new_sweeper(application);
+        const Time began = scheduler_.now();
+        for (;;) {
+            const std::size_t left = sweeper->sweep();
+            if (left == 0 && ledger_->violations_at_rest(all_tables).empty()) break;
+            if (scheduler_.now() > began + 120s) {
+                result_.violations.push_back("after 120 s of quiet " + std::to_string(left) + " are unsettled");
+                break;
+            }
+            scheduler_.sleep(1s);
+        }
+        for (std::string& line : ledger_->violations_at_rest(all_tables)) result_.violations.push_back(std::move(line));
+        const auto before = ledger_->contents(all_tables);
+        const auto again = new_sweeper(application);
+        again->sweep();
+        scheduler_.sleep(10s);
+        again->sweep();
+        if (ledger_->contents(all_tables) != before)
+            result_.violations.push_back("Q5: recovering again changed something");
+        for (std::string& line : judge_at_rest(application, *ledger_, result_.record, settings_.scale, moments_ + 1)) {
+            result_.violations.push_back(std::move(line));
+        }
+    }
+
+    /// Background threads have nobody to listen to them here.
+    class Quiet final : public Log {
+        void write(LogLevel, std::string_view) override {}
+    };
+
+    /// What each thread is asking the store for.
+    struct Doing {
+        ProtocolStep step = ProtocolStep::other;
+        ProtocolStep last_write = ProtocolStep::other;
+    };
+
+    const Settings settings_;
+    Scheduler scheduler_;
+    testing::SeededRandom random_;
+    TrueClock clock_;
+    Quiet quiet_;
+    std::shared_ptr<Ledger> ledger_;
+    testing::Network network_;
+    Result result_;
+    std::map<Scheduler::Waiter, Doing> doing_;
+    FaultCounts counted_;
+    std::uint64_t clients_left_ = 0;
+    std::int64_t moments_ = 0;
+    std::int64_t operations_ = 0;
+    Time limit_ = scheduler_.now() + 4h;
+    bool chaos_ = false;
+};
+
+}  // namespace
+
+Result simulate(const Settings& settings) {
+    return Cluster{settings}.run();
+}
+
+}  // namespace varve::protocol

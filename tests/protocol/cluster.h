@@ -1,0 +1,52 @@
+#pragma once
+
+#include "protocol/cells.h"
+#include "protocol/record.h"
+#include "protocol/workload.h"
+
+#include <varve/testing/faulty_store.h>
+#include <varve/transactions/options.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace varve::protocol {
+
+/// All that a seed decides before anything runs.
+struct Settings {
+    explicit Settings(std::uint64_t seed);
+
+    std::uint64_t seed;
+    Scale scale;
+    std::uint64_t clients;
+    std::uint64_t sweepers;
+    unsigned commands;  ///< of each client
+    transactions::Options transactions;
+    testing::FaultRates faults;
+    double stop = 0;   ///< probabilities, at each moment of each request
+    double pause = 0;  ///< of up to 180 s
+    double jump = 0;   ///< of the process's clock
+    Duration clock_offset_max{};
+    double clock_drift_max = 0;
+    double no_atomic_writes = 0;  ///< probability, of each process
+    std::size_t item_bytes_max = SIZE_MAX;
+};
+
+/// What became of one seed.
+struct Result {
+    std::vector<std::string> violations;  ///< empty: all is well
+    std::uint64_t trace = 0;
+    Record record;
+    Cells cells;
+    testing::FaultCounts faults;
+    std::uint64_t requests = 0;
+    Duration simulated{};
+    bool stops = false;  ///< processes were stopped in it
+};
+
+/// Runs a cluster over one memory store: clients and sweepers as simulated processes, every fault that the seed names;
+/// then a quiet time in which everything must settle within 120 simulated seconds; then judges what is left.
+Result simulate(const Settings& settings);
+
+}  // namespace varve::protocol

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <varve/varve.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// What the simulated cluster works on: accounts with balances kept by an inline projection, lists as streams and as
+/// rows, and notes of which a partition never holds more than some.
+namespace varve::protocol {
+
+struct Deposited {
+    std::int64_t cents;
+    std::int64_t operation;  ///< unique: which command's it was
+};
+struct Withdrawn {
+    std::int64_t cents;
+    std::int64_t operation;
+};
+struct Deposit {
+    std::int64_t cents;
+    std::int64_t operation;
+};
+struct Withdraw {
+    std::int64_t cents;
+    std::int64_t operation;
+};
+
+struct Account {
+    static constexpr std::string_view name = "account";
+    using Event = std::variant<Deposited, Withdrawn>;
+    std::int64_t cents = 0;
+
+    void apply(const Deposited& e) { cents += e.cents; }
+    void apply(const Withdrawn& e) { cents -= e.cents; }
+    Decision<Event> decide(const Deposit& c) const { return Deposited{c.cents, c.operation}; }
+    Decision<Event> decide(const Withdraw& c) const {
+        if (c.cents > cents) return reject("insufficient_funds");
+        return Withdrawn{c.cents, c.operation};
+    }
+};
+
+/// An account without money has no row: rows come and go.
+struct Balance {
+    static constexpr std::string_view table = "balances";
+    std::int64_t cents = 0;
+};
+
+struct ProjectBalance {
+    void operator()(const Deposited& e, ProjectionContext& context) const { add(context, e.cents); }
+    void operator()(const Withdrawn& e, ProjectionContext& context) const { add(context, -e.cents); }
+
+  private:
+    static void add(ProjectionContext& context, std::int64_t cents) {
+        auto rows = context.rows<Balance>();
+        Balance row = rows.get(context.aggregate_id()).value_or(Balance{});
+        row.cents += cents;
+        if (row.cents == 0) {
+            rows.erase(context.aggregate_id());
+        } else {
+            rows.put(context.aggregate_id(), row);
+        }
+    }
+};
+
+struct Appended {
+    std::int64_t value;
+};
+struct AppendValue {
+    std::int64_t value;
+};
+
+struct List {
+    static constexpr std::string_view name = "list";
+    using Event = std::variant<Appended>;
+    std::vector<std::int64_t> values;
+
+    void apply(const Appended& e) { values.push_back(e.value); }
+    Decision<Event> decide(const AppendValue& c) const { return Appended{c.value}; }
+};
+
+struct ListRow {
+    static constexpr std::string_view table = "lists";
+    std::vector<std::int64_t> values;
+};
+
+struct Note {
+    static constexpr std::string_view table = "notes";
+    static constexpr bool sorted = true;
+    std::int64_t operation = 0;
+};
+inline constexpr std::size_t notes_max = 3;
+
+}  // namespace varve::protocol

@@ -1,0 +1,113 @@
+#include "protocol/judge.h"
+
+#include <algorithm>
+#include <set>
+
+namespace varve::protocol {
+namespace {
+
+std::string operation(std::int64_t id) {
+    return "operation " + std::to_string(id);
+}
+
+void judge_bank(Application& application, const Record& record, const Scale& scale, std::vector<std::string>& found) {
+    std::map<std::int64_t, std::size_t> events;
+    std::int64_t sum = 0;
+    for (std::uint64_t i = 0; i < scale.keys; ++i) {
+        const std::string id = std::to_string(i);
+        std::int64_t cents = 0;
+        for (const RecordedEvent& one : application.history<Account>(id).events) {
+            const auto event = EventVariant<Account::Event>::decode(one);
+            std::visit([&](const auto& e) { ++events[e.operation]; }, event);
+            if (const auto* deposited = std::get_if<Deposited>(&event)) cents += deposited->cents;
+            if (const auto* withdrawn = std::get_if<Withdrawn>(&event)) cents -= withdrawn->cents;
+            if (cents < 0)
+                found.push_back("bank: account " + id + " was overdrawn at version " + std::to_string(one.version));
+        }
+        sum += cents;
+        const std::int64_t row = application.rows<Balance>().get(id).value_or(Balance{}).cents;
+        if (row != cents) {
+            found.push_back("bank: account " + id + " has " + std::to_string(cents) + ", its row says " +
+                            std::to_string(row));
+        }
+    }
+    const std::int64_t expected = static_cast<std::int64_t>(scale.keys) * scale.money;
+    if (sum != expected)
+        found.push_back("bank: the sum is " + std::to_string(sum) + ", not " + std::to_string(expected));
+    for (const auto& [id, command] : record.commands) {
+        if (!command.moves_money) continue;
+        const std::size_t count = events.contains(id) ? events[id] : 0;
+        const bool honest = command.told == Told::committed ? count == 2
+                            : command.told == Told::aborted ? count == 0
+                                                            : count == 0 || count == 2;
+        if (!honest)
+            found.push_back("Q2: " + operation(id) + " has left " + std::to_string(count) +
+                            " events; told: " + command.why);
+    }
+}
+
+void judge_history(const checkers::History& history, const std::set<checkers::Anomaly>& allowed,
+                   std::vector<std::string>& found) {
+    for (const checkers::Finding& finding : checkers::check(history)) {
+        if (allowed.contains(finding.anomaly)) continue;
+        std::string line = "lists: " + std::string{checkers::name(finding.anomaly)};
+        for (const std::string& edge : finding.explanation) line += "\n      " + edge;
+        found.push_back(std::move(line));
+    }
+}
+
+void judge_lists(Application& application, Record& record, const Scale& scale, std::int64_t moment,
+                 std::vector<std::string>& found) {
+    // The end belongs into the history: an acknowledged append that is gone shows here.
+    for (std::uint64_t i = 0; i < scale.keys; ++i) {
+        for (const char* kind : {"s", "r"}) {
+            const std::string key = kind + std::to_string(i);
+            std::vector<std::int64_t> values = *kind == 's'
+                                                   ? application.load<List>(key).state.values
+                                                   : application.rows<ListRow>().get(key).value_or(ListRow{}).values;
+            record.lists.transactions.push_back({.id = "end-" + key,
+                                                 .process = -1,
+                                                 .status = checkers::Status::ok,
+                                                 .invoke = moment,
+                                                 .complete = moment + 1,
+                                                 .operations = {checkers::Read{key, std::move(values)}}});
+        }
+    }
+    judge_history(record.lists, {}, found);
+    // Reads outside transactions see a moment, too, but one between two commits whose order others cannot tell: of what
+    // a snapshot may show, and no more.
+    checkers::History all = record.lists;
+    std::ranges::copy(record.lists_read.transactions, std::back_inserter(all.transactions));
+    judge_history(all, checkers::anomalies_allowed(checkers::Level::snapshot), found);
+}
+
+void judge_notes(Application& application, const Record& record, std::vector<std::string>& found) {
+    std::map<std::string, std::size_t> counts;
+    for (const auto& row : application.rows<Note>().all()) {
+        if (++counts[row.key.partition] == notes_max + 1)
+            found.push_back("phantom: too many notes in " + row.key.partition);
+        const auto command = record.commands.find(row.value.operation);
+        if (command == record.commands.end() || command->second.told == Told::aborted) {
+            found.push_back("Q2: " + operation(row.value.operation) + " was told aborted and left a note");
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> judge_at_rest(Application& application, const Ledger& ledger, Record& record,
+                                       const Scale& scale, std::int64_t moment) {
+    std::vector<std::string> found;
+    for (const auto& [id, command] : record.commands) {
+        if (command.told == Told::committed && !command.transaction.empty() &&
+            !ledger.commits().contains(command.transaction)) {
+            found.push_back("Q2: " + operation(id) + " was told committed as " + command.transaction);
+        }
+    }
+    judge_bank(application, record, scale, found);
+    judge_lists(application, record, scale, moment, found);
+    judge_notes(application, record, found);
+    return found;
+}
+
+}  // namespace varve::protocol

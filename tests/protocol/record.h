@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <checkers/list_append.h>
+
+namespace varve::protocol {
+
+/// What a caller was told of a command's end.
+enum class Told { committed, aborted, unknown };
+
+/// What all callers of a simulated cluster were told, for those who judge afterwards.
+struct Record {
+    struct Command {
+        Told told = Told::unknown;
+        std::string transaction = {};  ///< of a committed one
+        bool moves_money = false;      ///< it leaves two events, or none
+        std::string why = {};          ///< the message of what was not committed
+    };
+    std::map<std::int64_t, Command> commands = {};  ///< by operation
+    checkers::History lists = {};                   ///< strictly serializable
+    checkers::History lists_read = {};              ///< the reads outside transactions, each of one moment
+    std::vector<std::string> violations = {};       ///< what was seen while it ran
+
+    /// Which commands took which way, and how they ended.
+    std::map<std::string, std::uint64_t> paths = {};
+    std::uint64_t committed = 0;
+    std::uint64_t aborted = 0;
+    std::uint64_t in_doubt = 0;
+    std::uint64_t stopped = 0;
+};
+
+}  // namespace varve::protocol

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <varve/core/clock.h>
+#include <varve/core/executor.h>
+#include <varve/testing/seeded_random.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <semaphore>
+#include <thread>
+#include <vector>
+
+namespace varve::protocol {
+
+/// Thrown out of every switch point once a simulation has been halted.
+struct Halted {};
+
+/// Runs threads one at a time, by chance out of a seed: whoever runs holds the baton and passes it on only where it
+/// calls `step`, `sleep` or `block`. Time is virtual; it moves when everybody sleeps, to the moment of the first to
+/// wake. So one seed fixes a whole run of many threads, and what they share needs no locks.
+///
+/// Threads: all methods are called by the holder of the baton; it is first that of the creator.
+class Scheduler {
+  public:
+    explicit Scheduler(std::uint64_t seed);
+    ~Scheduler();
+    Scheduler(const Scheduler&) = delete;
+    Scheduler& operator=(const Scheduler&) = delete;
+
+    void spawn(std::function<void()> body);
+    /// Returns when everything spawned has ended; std::logic_error if what is left waits for ever. For the creator.
+    void run();
+
+    /// Maybe somebody else goes on now.
+    void step();
+    void sleep(Duration duration);
+
+    /// A thread that waits to be woken.
+    using Waiter = std::size_t;
+    Waiter self() const { return current_; }
+    void block();
+    void wake(Waiter waiter) { threads_[waiter]->blocked = false; }
+
+    Time now() const { return now_; }
+    std::uint64_t steps() const { return steps_; }
+
+    /// Ends the run: every thread gets Halted from its next switch point, and so from every later one.
+    void halt();
+    bool halted() const { return halted_; }
+    /// As `step`, for destructors: throws nothing.
+    void step_quietly();
+
+    /// Called by the holder before it may lose the baton.
+    std::function<void()> before_switch;
+    /// What the switches were, as one number.
+    std::uint64_t trace() const { return trace_; }
+    void note(std::uint64_t value) { trace_ = (trace_ ^ value) * 1099511628211ull; }
+
+  private:
+    struct Thread {
+        std::binary_semaphore baton{0};
+        Time wake_at{};
+        bool blocked = false;
+        bool ended = false;
+        std::thread thread;
+    };
+
+    std::size_t next();
+    void pass_on();
+
+    testing::SeededRandom random_;
+    std::vector<std::unique_ptr<Thread>> threads_;  // the creator first
+    std::size_t current_ = 0;
+    std::size_t alive_ = 0;
+    Time now_ = std::chrono::sys_days{std::chrono::year{2026} / 1 / 1};
+    std::uint64_t steps_ = 0;
+    std::uint64_t trace_ = 14695981039346656037ull;
+    bool halted_ = false;
+    bool stuck_ = false;
+};
+
+/// The true time of a simulation, and of nobody in it.
+class TrueClock final : public Clock {
+  public:
+    explicit TrueClock(Scheduler& scheduler) : scheduler_(scheduler) {}
+    Time now() override { return scheduler_.now(); }
+    void sleep_for(Duration duration, std::stop_token) override { scheduler_.sleep(duration); }
+
+  private:
+    Scheduler& scheduler_;
+};
+
+/// A process's clock: wrong by an offset that may jump, and too fast or too slow.
+class SkewedClock final : public Clock {
+  public:
+    SkewedClock(Scheduler& scheduler, Duration offset, double drift)
+        : scheduler_(scheduler), began_(scheduler.now()), offset_(offset), drift_(drift) {}
+    Time now() override {
+        const auto elapsed = static_cast<double>((scheduler_.now() - began_).count());
+        return scheduler_.now() + offset_ + Duration{static_cast<Duration::rep>(elapsed * drift_)};
+    }
+    void sleep_for(Duration duration, std::stop_token) override { scheduler_.sleep(duration); }
+    void jump_to(Duration offset) { offset_ = offset; }
+
+  private:
+    Scheduler& scheduler_;
+    const Time began_;
+    Duration offset_;
+    const double drift_;
+};
+
+/// Background work as simulated threads. What escapes a task, its process's death too, ends only the task.
+class SimulatedExecutor final : public Executor {
+  public:
+    SimulatedExecutor(Scheduler& scheduler, std::size_t threads);
+    ~SimulatedExecutor() override { close(); }
+    void post(std::function<void()> task) override;
+    void drain() override;
+    /// Lets the threads end when nothing is left to do.
+    void close();
+
+  private:
+    struct State {
+        std::deque<std::function<void()>> tasks = {};
+        std::vector<Scheduler::Waiter> idle = {};
+        std::size_t unfinished = 0;
+        bool closed = false;
+    };
+    Scheduler& scheduler_;
+    std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+}  // namespace varve::protocol

@@ -1,0 +1,233 @@
+#include "protocol/workload.h"
+
+#include <algorithm>
+#include <set>
+
+namespace varve::protocol {
+
+using transactions::Isolation;
+
+void Workload::use_tables(Application& application) {
+    application.project<Account>(ProjectBalance{});
+    static_cast<void>(application.rows<Balance>());
+    static_cast<void>(application.rows<ListRow>());
+    static_cast<void>(application.rows<Note>());
+}
+
+void Workload::set_up(Application& application, const Scale& scale) {
+    for (std::uint64_t i = 0; i < scale.keys; ++i) {
+        application.execute<Account>(std::to_string(i), Deposit{scale.money, 0}).value();
+    }
+}
+
+void Workload::one_command() {
+    const std::uint64_t choice = random_.below(100);
+    if (choice < 35) return transfer();
+    if (choice < 65) return lists();
+    if (choice < 78) return read_lists();
+    if (choice < 86) return read_money();
+    notes();
+}
+
+Told Workload::attempt(Record::Command& command, const std::function<Outcome()>& execute) {
+    Record& record = shared_.record;
+    try {
+        const Outcome outcome = execute();
+        command.told = outcome ? Told::committed : Told::aborted;
+        if (outcome) {
+            command.transaction = outcome->transaction;
+            ++record.paths[transactions::to_string(outcome->path)];
+        }
+    } catch (const InDoubtError& error) {
+        command.told = Told::unknown;
+        command.why = error.what();
+        // Whoever is in doubt may ask; what it learns then holds for ever.
+        if (error.transaction().empty() || random_.chance(0.5)) {
+            ++record.in_doubt;
+            return command.told;
+        }
+        try {
+            const auto verdict = app_.resolve(error.transaction());
+            if (verdict == transactions::Verdict::aborted) command.told = Told::aborted;
+            if (verdict == transactions::Verdict::committed) {
+                command.told = Told::committed;
+                command.transaction = error.transaction().substr(0, error.transaction().find('@'));
+            }
+        } catch (const UnavailableError&) {
+        }
+        ++record.in_doubt;
+        return command.told;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable &&
+            error.kind() != ErrorKind::invalid) {
+            record.violations.push_back(std::string{"unexpected: "} + error.what());
+        }
+        command.told = Told::aborted;
+        command.why = error.what();
+    }
+    ++(command.told == Told::committed ? record.committed : record.aborted);
+    return command.told;
+}
+
+void Workload::transfer() {
+    const std::string from = account();
+    const std::string to = account();
+    if (from == to) return;
+    const std::int64_t operation = shared_.next_operation();
+    const auto cents = static_cast<std::int64_t>(random_.chance(0.1) ? shared_.scale.money : random_.below(100) + 1);
+    Record::Command& command = shared_.record.commands[operation];
+    command.moves_money = true;
+    attempt(command, [&] {
+        return app_.transact([&](Transaction& tx) {
+            tx.execute<Account>(from, Withdraw{cents, operation});
+            tx.execute<Account>(to, Deposit{cents, operation});
+        });
+    });
+}
+
+namespace {
+
+std::vector<std::int64_t> values_of(Transaction& tx, const std::string& key) {
+    if (key.front() == 's') return tx.load<List>(key).values;
+    return tx.rows<ListRow>().get(key).value_or(ListRow{}).values;
+}
+
+void append(Transaction& tx, const std::string& key, std::int64_t value) {
+    if (key.front() == 's') {
+        tx.execute<List>(key, AppendValue{value});
+        return;
+    }
+    tx.rows<ListRow>().update(key, [&](ListRow& row) { row.values.push_back(value); });
+}
+
+}  // namespace
+
+void Workload::lists() {
+    struct Step {
+        std::string key;
+        std::int64_t value;  // 0: read
+    };
+    std::vector<Step> steps;
+    const std::uint64_t count = 1 + random_.below(shared_.scale.participants);
+    const bool reads_first = random_.chance(0.5);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const bool appends = random_.chance(0.6);
+        steps.push_back({list(), appends ? shared_.next_operation() : 0});
+        if (appends && reads_first) steps.insert(steps.end() - 1, {steps.back().key, 0});
+    }
+    const std::int64_t operation = shared_.next_operation();
+    auto& transactions = shared_.record.lists.transactions;
+    const std::size_t index = transactions.size();
+    {
+        // In the history from the beginning: a process that ends meanwhile leaves it in doubt.
+        checkers::Transaction& entry = transactions.emplace_back();
+        entry.id = "t" + std::to_string(operation);
+        entry.process = process_;
+        entry.status = checkers::Status::info;
+        entry.invoke = shared_.moment();
+        for (const Step& step : steps) {
+            if (step.value != 0) {
+                entry.operations.emplace_back(checkers::Append{step.key, step.value});
+            } else {
+                entry.operations.emplace_back(checkers::Read{step.key, std::nullopt});
+            }
+        }
+    }
+    std::vector<checkers::Operation> done;
+    const Told told = attempt(shared_.record.commands[operation], [&] {
+        return app_.transact([&](Transaction& tx) {
+            done.clear();
+            for (const Step& step : steps) {
+                if (step.value != 0) {
+                    append(tx, step.key, step.value);
+                    done.emplace_back(checkers::Append{step.key, step.value});
+                } else {
+                    done.emplace_back(checkers::Read{step.key, values_of(tx, step.key)});
+                }
+            }
+        });
+    });
+    checkers::Transaction& entry = transactions[index];
+    if (told == Told::unknown) return;
+    entry.complete = shared_.moment();
+    entry.status = told == Told::committed ? checkers::Status::ok : checkers::Status::fail;
+    if (told == Told::committed && done.size() == steps.size()) entry.operations = std::move(done);
+}
+
+/// A committed read of one list, and a snapshot of several, are of one moment.
+void Workload::read_lists() {
+    std::vector<std::string> keys;
+    const bool snapshot = random_.chance(0.5);
+    do {
+        std::string key = list();
+        if (snapshot) key.front() = 'r';
+        if (std::ranges::find(keys, key) == keys.end()) keys.push_back(std::move(key));
+    } while (snapshot && keys.size() < shared_.scale.participants && random_.chance(0.7));
+    checkers::Transaction entry{.id = "r" + std::to_string(shared_.next_operation()),
+                                .process = process_,
+                                .status = checkers::Status::ok,
+                                .invoke = shared_.moment(),
+                                .complete = {},
+                                .operations = {}};
+    try {
+        if (keys.front().front() == 's') {
+            entry.operations.emplace_back(checkers::Read{keys.front(), app_.load<List>(keys.front()).state.values});
+        } else {
+            const auto rows = app_.rows<ListRow>().get_all({keys.begin(), keys.end()},
+                                                           snapshot ? Isolation::snapshot : Isolation::committed);
+            for (std::size_t i = 0; i < keys.size(); ++i) {
+                entry.operations.emplace_back(checkers::Read{keys[i], rows[i].value_or(ListRow{}).values});
+            }
+        }
+    } catch (const ConflictError&) {
+        return;
+    } catch (const UnavailableError&) {
+        return;
+    }
+    entry.complete = shared_.moment();
+    shared_.record.lists_read.transactions.push_back(std::move(entry));
+}
+
+void Workload::read_money() {
+    std::vector<RowKey> keys;
+    for (std::uint64_t i = 0; i < shared_.scale.keys; ++i) keys.emplace_back(std::to_string(i));
+    const Isolation isolation = random_.chance(0.5) ? Isolation::snapshot : Isolation::serializable;
+    std::int64_t sum = 0;
+    try {
+        for (const auto& row : app_.rows<Balance>().get_all(keys, isolation)) sum += row.value_or(Balance{}).cents;
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable) {
+            shared_.record.violations.push_back(std::string{"unexpected: "} + error.what());
+        }
+        return;
+    }
+    const std::int64_t expected = static_cast<std::int64_t>(shared_.scale.keys) * shared_.scale.money;
+    if (sum != expected) {
+        shared_.record.violations.push_back("bank: the sum was " + std::to_string(sum) + " at once, it is always " +
+                                            std::to_string(expected));
+    }
+}
+
+/// A partition never holds more than notes_max: only the range that was read says so, so phantoms would break it.
+void Workload::notes() {
+    const std::string partition = std::to_string(random_.below(std::min<std::uint64_t>(shared_.scale.keys, 3)));
+    const std::string name = std::to_string(random_.below(8));
+    const bool frees = random_.chance(0.4);
+    const std::int64_t operation = shared_.next_operation();
+    std::size_t seen = 0;
+    const Told told = attempt(shared_.record.commands[operation], [&] {
+        return app_.transact([&](Transaction& tx) {
+            auto rows = tx.rows<Note>();
+            const auto found = rows.range({.partition = partition});
+            seen = found.size();
+            if (frees && !found.empty()) rows.erase(found[random_.below(found.size())].key);
+            const bool there = std::ranges::any_of(found, [&](const auto& row) { return row.key.sort == name; });
+            if (!frees && (there || found.size() < notes_max)) rows.put({partition, name}, Note{operation});
+        });
+    });
+    if (told == Told::committed && seen > notes_max) {
+        shared_.record.violations.push_back("phantom: " + std::to_string(seen) + " notes in partition " + partition);
+    }
+}
+
+}  // namespace varve::protocol

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "protocol/domain.h"
+#include "protocol/record.h"
+
+#include <varve/testing/seeded_random.h>
+
+#include <functional>
+#include <string>
+
+namespace varve::protocol {
+
+/// How large a seed's world is.
+struct Scale {
+    std::uint64_t keys = 4;          ///< of each kind
+    std::uint64_t participants = 3;  ///< at most, of one transaction
+    std::int64_t money = 1000;       ///< on each account in the beginning
+};
+
+/// One client: commands by chance, and what it was told.
+///
+/// Threads: belongs to its process's thread.
+class Workload {
+  public:
+    /// `moment` gives numbers that grow with real time; `next_operation` unique ones.
+    struct Shared {
+        const Scale& scale;
+        Record& record;
+        std::function<std::int64_t()> moment;
+        std::function<std::int64_t()> next_operation;
+    };
+    Workload(Application& application, Shared shared, testing::SeededRandom& random, std::int64_t process)
+        : app_(application), shared_(shared), random_(random), process_(process) {}
+
+    void one_command();
+
+    /// Puts the money on the accounts.
+    static void set_up(Application& application, const Scale& scale);
+    static void use_tables(Application& application);
+
+  private:
+    void transfer();
+    void lists();
+    void read_lists();
+    void read_money();
+    void notes();
+
+    std::string account() { return std::to_string(random_.below(shared_.scale.keys)); }
+    std::string list() { return (random_.chance(0.5) ? "s" : "r") + std::to_string(random_.below(shared_.scale.keys)); }
+    /// Executes and tells what came of it. What the world does to it is no violation.
+    Told attempt(Record::Command& command, const std::function<Outcome()>& execute);
+
+    Application& app_;
+    Shared shared_;
+    testing::SeededRandom& random_;
+    const std::int64_t process_;
+};
+
+}  // namespace varve::protocol
