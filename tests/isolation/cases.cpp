@@ -221,6 +221,33 @@ Scenario g_single(World& w, Level level) {
             [=] { return log->seen[1] && log->seen[1]->at(0) + log->seen[1]->at(1) != 100; }};
 }
 
+Scenario rejection(World& w, Level) {
+    const auto log = std::make_shared<Log>();
+    const std::string x = w.fresh("x");
+    const std::string y = w.fresh("y");
+    const auto move = [=, &w](Application& by, int to_x, int to_y) {
+        commit(by, [&](Transaction& tx) {
+            w.write(tx, x, to_x);
+            w.write(tx, y, to_y);
+        });
+    };
+    move(w.bystander(), 50, 50);
+    const auto reject_by_the_sum = [=, &w](Transaction& tx) {
+        const int seen_x = w.read(tx, x);
+        w.write(tx, w.fresh("z"), 1);
+        if (seen_x + w.read(tx, y) != 100) tx.reject({"the sum is wrong"});
+    };
+    return {{[=, &w] { move(w.party(0), 40, 60); },
+             [=, &w] {
+                 try {
+                     log->committed[1] = w.party(1).transact(reject_by_the_sum).has_value();
+                 } catch (const ConflictError&) {
+                     log->committed[1] = true;  // it has not been rejected
+                 }
+             }},
+            [=] { return !log->committed[1]; }};
+}
+
 Scenario g2_item(World& w, Level level) {
     const std::string x = w.fresh("x");
     const std::string y = w.fresh("y");
@@ -376,6 +403,11 @@ const std::vector<Case>& cases() {
          "Each of two inserts a row into a range that it has found empty. There is only one.", g2},
     };
     return all;
+}
+
+const Case& read_skew_of_a_rejection() {
+    static const Case one{"rejection", "read skew of a rejection", "", rejection};
+    return one;
 }
 
 }  // namespace varve::isolation

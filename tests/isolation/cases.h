@@ -92,4 +92,7 @@ struct Case {
 /// In Hermitage's order.
 const std::vector<Case>& cases();
 
+/// Read skew of somebody who writes nothing, but rejects by what he has read; within a transaction.
+const Case& read_skew_of_a_rejection();
+
 }  // namespace varve::isolation

@@ -80,30 +80,52 @@ std::vector<Row> all_rows() {
 
 class Isolation : public ::testing::TestWithParam<Row> {};
 
+struct Tried {
+    unsigned schedules = 0;
+    std::string found;  ///< the schedule in which it came about, if any
+};
+
+Tried try_every_schedule(const Row& row, const Case& what, Level level) {
+    const Scratch scratch;
+    World world{open(scratch.url(row.adapter)), row.subject, row.way};
+    Tried tried;
+    every_schedule([&](const Interleaving::Schedule& schedule) -> std::optional<Interleaving::Cut> {
+        ++tried.schedules;
+        const Scenario scenario = what.make(world, level);
+        const Interleaving::Cut cut = world.interleaving().run(scenario.parties, schedule);
+        if (!scenario.happened()) return cut;
+        tried.found = "party " + std::to_string(schedule.begins) + " went " + std::to_string(schedule.first_run) +
+                      " steps, then the other one " + std::to_string(schedule.second_run);
+        return std::nullopt;
+    });
+    return tried;
+}
+
 TEST_P(Isolation, is_what_the_table_says) {
-    const auto& [adapter, subject, way, what] = GetParam();
+    const Row& row = GetParam();
     for (const Level level : levels) {
-        const std::optional<bool> may = may_happen(what.name, subject, way, level);
+        const std::optional<bool> may = may_happen(row.what.name, row.subject, row.way, level);
         if (!may) continue;
-        const Scratch scratch;
-        World world{open(scratch.url(adapter)), subject, way};
-        unsigned tried = 0;
-        std::string found;
-        every_schedule([&](const Interleaving::Schedule& schedule) -> std::optional<Interleaving::Cut> {
-            ++tried;
-            const Scenario scenario = what.make(world, level);
-            const Interleaving::Cut cut = world.interleaving().run(scenario.parties, schedule);
-            if (!scenario.happened()) return cut;
-            found = "party " + std::to_string(schedule.begins) + " went " + std::to_string(schedule.first_run) +
-                    " steps, then the other one " + std::to_string(schedule.second_run);
-            return std::nullopt;
-        });
-        EXPECT_EQ(*may, !found.empty()) << what.name << " at " << to_string(level)
-                                        << (found.empty() ? " did not come about in any of " + std::to_string(tried) +
-                                                                " schedules"
-                                                          : " came about: " + found);
+        const Tried tried = try_every_schedule(row, row.what, level);
+        EXPECT_EQ(*may, !tried.found.empty())
+            << row.what.name << " at " << to_string(level)
+            << (tried.found.empty() ? " did not come about in any of " + std::to_string(tried.schedules) + " schedules"
+                                    : " came about: " + tried.found);
         if (*may) continue;
-        EXPECT_GT(tried, 5u) << what.name << " at " << to_string(level) << " was hardly tried";
+        EXPECT_GT(tried.schedules, 5u) << row.what.name << " at " << to_string(level) << " was hardly tried";
+    }
+}
+
+TEST(Rejections, rest_on_one_moment) {
+    for (const Adapter& adapter : adapters) {
+        for (const Subject subject : {Subject::rows, Subject::streams}) {
+            for (const Way way : {Way::native, Way::protocol}) {
+                const Case& what = read_skew_of_a_rejection();
+                const Tried tried = try_every_schedule({adapter, subject, way, what}, what, Level::serializable);
+                EXPECT_EQ(tried.found, "") << adapter << " " << name_of(way);
+                EXPECT_GT(tried.schedules, 5u);
+            }
+        }
     }
 }
 
