@@ -23,7 +23,6 @@ constexpr auto rules = std::to_array<ErrorRule>({
     {"ThrottlingException", Course::retry, ErrorKind::unavailable, slow_down, false},
     {"LimitExceededException", Course::retry, ErrorKind::unavailable,
      "too many tables are being created or changed at once", false},
-    {"ResourceInUseException", Course::retry, ErrorKind::unavailable, "the table is being created or changed", false},
 
     {"InternalServerError", Course::in_doubt, ErrorKind::unavailable, "", false},
     {"InternalFailure", Course::in_doubt, ErrorKind::unavailable, "", false},
@@ -41,6 +40,7 @@ constexpr auto rules = std::to_array<ErrorRule>({
     {"MissingAuthenticationTokenException", Course::fatal, ErrorKind::config, wrong_keys, true},
     {"AccessDeniedException", Course::fatal, ErrorKind::config, "allow this action in the user's or role's policy",
      false},
+    {"ResourceInUseException", Course::fatal, ErrorKind::unavailable, "the table is being created or changed", false},
     {"ResourceNotFoundException", Course::fatal, ErrorKind::config,
      "the table is not there; was it deleted, or does the region or the prefix name others?", false},
     {"UnknownOperationException", Course::fatal, ErrorKind::config, "the server does not know this operation", false},

@@ -157,6 +157,7 @@ Call transact_write_items(std::span<const TableWrite> writes, const std::string&
     writer.EndArray();
     return {.operation = "TransactWriteItems",
             .body = body.finish(),
+            .repeat = Call::Repeat::known,
             .about = std::to_string(writes.size()) + " items, the first of which is " +
                      to_string(writes.front().write->key)};
 }

@@ -15,8 +15,9 @@ namespace varve::dynamodb {
 struct Call {
     /// What a second delivery of the request would do.
     enum class Repeat {
-        harmless,  ///< it reads, or carries a token by which the server knows it again
-        harmful,   ///< it changes something: it must not be sent again unless the first was certainly not applied
+        harmless,  ///< nothing: it reads, or makes what is there already
+        known,     ///< nothing, on servers that know it again by its token; it changes something
+        harmful,   ///< it may change something twice: never sent again unless the first was certainly not applied
     };
     std::string_view operation;
     std::string body;

@@ -169,7 +169,7 @@ TEST(Requests, a_transaction_has_a_token_and_a_check_always_a_condition) {
               R"("Key":{"id":{"S":"b"}},)"
               R"j("ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0)",)j"
               R"("ReturnValuesOnConditionCheckFailure":"ALL_OLD","ExpressionAttributeNames":{"#0":"id"}}}]})");
-    EXPECT_EQ(call.repeat, Call::Repeat::harmless);
+    EXPECT_EQ(call.repeat, Call::Repeat::known);
 }
 
 TEST(Requests, reads_are_consistent) {

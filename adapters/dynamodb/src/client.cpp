@@ -1,0 +1,238 @@
+#include "client.h"
+
+#include "answers.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace varve::dynamodb {
+namespace {
+
+constexpr std::string_view target_prefix = "DynamoDB_20120810.";
+constexpr std::size_t message_bytes_max = 500;
+
+/// Whatever a server or a proxy says, nobody gets to see what is secret.
+std::string without_secrets(std::string text, const Credentials& credentials) {
+    for (const std::string* secret : {&credentials.secret_access_key, &credentials.session_token}) {
+        if (secret->empty()) continue;
+        for (std::size_t at = 0; (at = text.find(*secret, at)) != std::string::npos;)
+            text.replace(at, secret->size(), "…");
+    }
+    if (text.size() > message_bytes_max) text.resize(message_bytes_max);
+    return text;
+}
+
+std::string of(const Call& call) {
+    return std::string{call.operation} + " of " + call.about;
+}
+
+bool take_number(std::string_view text, int& number) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+bool RetryBudget::take() {
+    int left = left_.load();
+    while (left >= cost) {
+        if (left_.compare_exchange_weak(left, left - cost)) return true;
+    }
+    return false;
+}
+
+void RetryBudget::give_back() {
+    int left = left_.load();
+    while (left < full && !left_.compare_exchange_weak(left, left + 1)) {
+    }
+}
+
+std::optional<Time> parse_http_date(std::string_view text) {
+    static constexpr std::array<std::string_view, 12> months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                                             "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    constexpr std::string_view form = "Fri, 20 Nov 2026 23:27:21 GMT";
+    if (text.size() != form.size() || !text.ends_with(" GMT") || text[19] != ':' || text[22] != ':')
+        return std::nullopt;
+    const auto month = std::ranges::find(months, text.substr(8, 3));
+    int day = 0;
+    int year = 0;
+    int hour = 0;
+    int minute = 0;
+    int second = 0;
+    if (month == months.end() || !take_number(text.substr(5, 2), day) || !take_number(text.substr(12, 4), year) ||
+        !take_number(text.substr(17, 2), hour) || !take_number(text.substr(20, 2), minute) ||
+        !take_number(text.substr(23, 2), second)) {
+        return std::nullopt;
+    }
+    const std::chrono::year_month_day date{std::chrono::year{year},
+                                           std::chrono::month{static_cast<unsigned>(month - months.begin()) + 1},
+                                           std::chrono::day{static_cast<unsigned>(day)}};
+    if (!date.ok()) return std::nullopt;
+    return std::chrono::sys_days{date} + std::chrono::hours{hour} + std::chrono::minutes{minute} +
+           std::chrono::seconds{second};
+}
+
+/// One call on its way to a reply.
+struct Client::Attempt {
+    const Call& call;
+    Credentials credentials = {};  ///< of the last request
+    std::optional<Reply> reply = {};
+    Failed failure = {};    ///< what the caller gets if there is no further attempt
+    bool in_doubt = false;  ///< an attempt before may have been applied
+    bool at_once = false;   ///< the next attempt needs no pause
+    bool clock_tried = false;
+    bool credentials_tried = false;
+
+    void fail(Failed with) {
+        Failure& failure = with.failure;
+        failure.in_doubt = failure.in_doubt || in_doubt;
+        if (failure.in_doubt) {
+            failure.kind = ErrorKind::in_doubt;
+            failure.message += "; it may have been applied";
+        }
+        reply = std::move(with);
+    }
+    /// This attempt may have been applied. True if there must be no other.
+    bool doubt() {
+        in_doubt = in_doubt || call.repeat != Call::Repeat::harmless;
+        return call.repeat == Call::Repeat::harmful;
+    }
+};
+
+Client::Client(Parts parts)
+    : endpoint_(std::move(parts.endpoint)),
+      retry_(parts.retry),
+      runtime_(parts.runtime),
+      http_(std::move(parts.http)),
+      credentials_(std::move(parts.credentials), parts.runtime.clock) {}
+
+HttpRequest Client::request(const Call& call, const Credentials& credentials) const {
+    HttpRequest http{
+        .url = endpoint_.url,
+        .request = {.method = "POST",
+                    .headers = {{"host", endpoint_.host},
+                                {"content-type", "application/x-amz-json-1.0"},
+                                {"x-amz-target", std::string{target_prefix} + std::string{call.operation}}},
+                    .body = call.body},
+        .timeout = endpoint_.timeout};
+    sign(http.request, credentials, {endpoint_.region, "dynamodb"},
+         runtime_.clock.now() + Duration{clock_ahead_.load()});
+    return http;
+}
+
+std::vector<Reply> Client::send(std::span<const Call> calls) {
+    std::vector<Attempt> attempts;
+    attempts.reserve(calls.size());
+    for (const Call& call : calls) attempts.push_back({.call = call});
+    for (Backoff backoff{retry_, runtime_};;) {
+        std::vector<Attempt*> open;
+        std::vector<HttpRequest> requests;
+        for (Attempt& attempt : attempts) {
+            if (attempt.reply) continue;
+            try {
+                attempt.credentials = credentials_.get();
+            } catch (const Error& error) {
+                if (backoff.attempts() == 1) throw;
+                attempt.fail({.name = {}, .failure = {.kind = error.kind(), .message = error.what()}});
+                continue;
+            }
+            attempt.at_once = false;
+            open.push_back(&attempt);
+            requests.push_back(request(attempt.call, attempt.credentials));
+        }
+        std::vector<HttpAnswer> answers = http_.perform(requests);
+        for (std::size_t i = 0; i < open.size(); ++i) judge(*open[i], std::move(answers[i]));
+
+        bool again = false;
+        bool pause = false;
+        for (Attempt& attempt : attempts) {
+            if (attempt.reply) continue;
+            if (!attempt.at_once && !budget_.take()) {
+                attempt.fail(std::move(attempt.failure));
+                continue;
+            }
+            again = true;
+            pause = pause || !attempt.at_once;
+        }
+        if (!again) break;
+        if (!(pause ? backoff.next() : backoff.next_at_once())) {
+            for (Attempt& attempt : attempts) {
+                if (!attempt.reply) attempt.fail(std::move(attempt.failure));
+            }
+            break;
+        }
+    }
+    std::vector<Reply> replies;
+    replies.reserve(attempts.size());
+    for (Attempt& attempt : attempts) replies.push_back(*std::move(attempt.reply));
+    return replies;
+}
+
+void Client::judge(Attempt& attempt, HttpAnswer answer) {
+    const Call& call = attempt.call;
+    if (answer.status == 200) {
+        try {
+            check_applied(answer.body);
+            budget_.give_back();
+            attempt.reply = Done{std::move(answer.body)};
+            return;
+        } catch (const CorruptionError& error) {
+            answer = {.error = error.what(), .sent = true};
+        }
+    }
+    if (answer.arrived()) return judge_error(attempt, answer);
+    attempt.failure = {.name = {},
+                       .failure = {.kind = ErrorKind::unavailable,
+                                   .message = of(call) + " failed at " + endpoint_.host + ": " +
+                                              without_secrets(answer.error, attempt.credentials)}};
+    if (answer.sent && attempt.doubt()) attempt.fail(std::move(attempt.failure));
+}
+
+void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
+    const Call& call = attempt.call;
+    const NamedError error = parse_error(answer.body);
+    const ErrorRule& rule = rule_for(error.name, answer.status);
+    if (rule.course == Course::refused) {
+        // What was perhaps applied before may now refuse itself.
+        if (!attempt.in_doubt) {
+            budget_.give_back();
+            attempt.reply = Declined{error.name, answer.body};
+            return;
+        }
+    }
+    std::string message = of(call) + " failed at " + endpoint_.host + ": " +
+                          (error.name.empty() ? "status " + std::to_string(answer.status) : error.name);
+    if (!error.message.empty() && !rule.tells_secrets) {
+        message += ": " + without_secrets(error.message, attempt.credentials);
+    }
+    if (!rule.advice.empty()) message += "; " + std::string{rule.advice};
+    attempt.failure = {.name = error.name, .failure = {.kind = rule.kind, .message = std::move(message)}};
+    bool over = false;
+    switch (rule.course) {
+        case Course::retry: break;
+        case Course::in_doubt: over = attempt.doubt(); break;
+        case Course::clock:
+            over = std::exchange(attempt.clock_tried, true);
+            attempt.at_once = true;
+            correct_clock(answer.date);
+            break;
+        case Course::credentials:
+            over = std::exchange(attempt.credentials_tried, true);
+            attempt.at_once = true;
+            credentials_.forget(attempt.credentials);
+            break;
+        case Course::refused:
+        case Course::fatal: over = true; break;
+    }
+    if (over) attempt.fail(std::move(attempt.failure));
+}
+
+void Client::correct_clock(const std::string& date) {
+    if (const auto server = parse_http_date(date)) {
+        clock_ahead_ = std::chrono::duration_cast<Duration>(*server - runtime_.clock.now()).count();
+    }
+}
+
+}  // namespace varve::dynamodb

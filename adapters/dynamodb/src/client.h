@@ -1,0 +1,102 @@
+#pragma once
+
+#include "credentials.h"
+#include "errors.h"
+#include "http.h"
+#include "requests.h"
+
+#include <varve/core/retry.h>
+
+#include <atomic>
+#include <chrono>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace varve::dynamodb {
+
+/// Where the server is, and as whom to speak to it.
+struct Endpoint {
+    std::string url;   ///< "https://dynamodb.eu-west-1.amazonaws.com/"
+    std::string host;  ///< as in the header
+    std::string region;
+    std::chrono::milliseconds timeout{10'000};
+};
+
+/// The server applied the call; `body` is a JSON object.
+struct Done {
+    std::string body;
+};
+/// The server says, by name, that a condition did not hold.
+struct Declined {
+    std::string name;
+    std::string body;
+};
+/// Everything else that can come of a call.
+struct Failed {
+    std::string name;  ///< of the server's error; empty: none came
+    Failure failure;
+};
+using Reply = std::variant<Done, Declined, Failed>;
+
+/// How much may be sent again when a server fails for everybody: each repetition takes from a store of them, which each
+/// success fills up a little.
+///
+/// Threads: all methods may be called from any thread.
+class RetryBudget {
+  public:
+    bool take();
+    void give_back();
+
+  private:
+    static constexpr int full = 500;
+    static constexpr int cost = 5;
+    std::atomic<int> left_ = full;
+};
+
+/// Sends calls, signed, and sends them again where that is right. What is signed again is signed afresh.
+///
+/// Threads: `send` may be called from any number of threads.
+class Client {
+  public:
+    struct Parts {
+        Endpoint endpoint;
+        CredentialsSource credentials;
+        RetryPolicy retry = {.first_delay = std::chrono::milliseconds{25},
+                             .delay_max = std::chrono::seconds{2},
+                             .attempts_max = 10,
+                             .time_max = std::chrono::seconds{15}};
+        Runtime runtime = {};
+        Http::Options http = {};
+    };
+    explicit Client(Parts parts);
+
+    /// All at once in flight; replies in the order of `calls`. Throws nothing but what the credentials' source throws
+    /// before the first was sent.
+    std::vector<Reply> send(std::span<const Call> calls);
+    Reply send(const Call& call) { return std::move(send({&call, 1}).front()); }
+
+    Http& http() { return http_; }
+
+  private:
+    struct Attempt;
+
+    HttpRequest request(const Call& call, const Credentials& credentials) const;
+    void judge(Attempt& attempt, HttpAnswer answer);
+    void judge_error(Attempt& attempt, const HttpAnswer& answer);
+    void correct_clock(const std::string& date);
+
+    const Endpoint endpoint_;
+    const RetryPolicy retry_;
+    const Runtime runtime_;
+    Http http_;
+    CredentialsCache credentials_;
+    RetryBudget budget_;
+    std::atomic<Duration::rep> clock_ahead_{0};  ///< how far the server's clock is ahead of ours
+};
+
+/// The moment of an HTTP date header, "Fri, 20 Nov 2026 23:27:21 GMT"; nullopt if it is none.
+std::optional<Time> parse_http_date(std::string_view text);
+
+}  // namespace varve::dynamodb

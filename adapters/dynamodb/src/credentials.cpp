@@ -1,0 +1,270 @@
+#include "credentials.h"
+
+#include "item_json.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <map>
+
+namespace varve::dynamodb {
+namespace {
+
+/// Renewed so early that a request signed with the old ones still arrives in time, even where renewing fails at first.
+constexpr std::chrono::minutes renewed_before{5};
+constexpr std::chrono::seconds pause_after_failure{30};
+
+constexpr std::chrono::milliseconds metadata_timeout{1'000};
+constexpr const char* machine_address = "http://169.254.169.254";
+constexpr const char* container_address = "http://169.254.170.2";
+
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blanks = " \t\r\n";
+    const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
+    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+/// A pair where both halves are there, nothing where neither is; `where` names them in the message.
+std::optional<DatedCredentials> pair(const std::optional<std::string>& id, const std::optional<std::string>& secret,
+                                     const std::optional<std::string>& token, const std::string& where) {
+    const bool has_id = id && !id->empty();
+    const bool has_secret = secret && !secret->empty();
+    if (!has_id && !has_secret) return std::nullopt;
+    if (!has_id || !has_secret) {
+        throw ConfigError(where + " has " +
+                          (has_id ? "an access key id without its secret" : "a secret without its access key id") +
+                          "; set both or neither");
+    }
+    return DatedCredentials{.credentials = {*id, *secret, token.value_or("")}};
+}
+
+using Section = std::map<std::string, std::string>;
+
+/// The section of an INI file; nullopt if it has none of this name.
+std::optional<Section> section_of(std::string_view text, std::string_view name) {
+    std::optional<Section> section;
+    bool inside = false;
+    while (!text.empty()) {
+        const std::string_view whole = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(whole.size() + 1, text.size()));
+        const std::string_view line = trimmed(whole);
+        if (line.empty() || line.front() == '#' || line.front() == ';') continue;
+        if (line.front() == '[') {
+            inside = trimmed(line.substr(1, line.find(']') - 1)) == name;
+            if (inside && !section) section.emplace();
+            continue;
+        }
+        const std::size_t equals = line.find('=');
+        // What is indented belongs to the setting above it, and is none of those asked for.
+        if (!inside || equals == std::string_view::npos || whole.front() == ' ' || whole.front() == '\t') continue;
+        section->insert_or_assign(std::string{trimmed(line.substr(0, equals))},
+                                  std::string{trimmed(line.substr(equals + 1))});
+    }
+    return section;
+}
+
+std::optional<std::string> setting(const Section& section, const std::string& name) {
+    const auto found = section.find(name);
+    return found == section.end() ? std::nullopt : std::optional{found->second};
+}
+
+/// The JSON that container and machine endpoints answer with.
+DatedCredentials parse_endpoint_credentials(const std::string& body, const std::string& where) {
+    const rapidjson::Document answer = [&] {
+        try {
+            return parse_object(body, "the answer");
+        } catch (const CorruptionError&) {
+            throw UnavailableError(where + " does not answer with a JSON object");
+        }
+    }();
+    const auto text = [&answer](const char* name) -> std::optional<std::string> {
+        const auto member = answer.FindMember(name);
+        if (member == answer.MemberEnd() || !member->value.IsString()) return std::nullopt;
+        return std::string{member->value.GetString(), member->value.GetStringLength()};
+    };
+    auto found = pair(text("AccessKeyId"), text("SecretAccessKey"), text("Token"), where);
+    if (!found) throw UnavailableError(where + " answers without credentials");
+    if (const auto expiration = text("Expiration")) {
+        try {
+            found->expires = parse_time(*expiration);
+        } catch (const InvalidError&) {
+            throw UnavailableError(where + " answers with a time that cannot be read");
+        }
+    }
+    return *std::move(found);
+}
+
+HttpRequest metadata_request(std::string method, std::string url, std::vector<Header> headers) {
+    return {.url = std::move(url),
+            .request = {.method = std::move(method), .headers = std::move(headers)},
+            .connect_timeout = metadata_timeout,
+            .timeout = metadata_timeout};
+}
+
+/// Plain http carries secrets only where nobody else listens.
+bool may_tell_secrets(const std::string& url) {
+    if (url.starts_with("https://")) return true;
+    if (!url.starts_with("http://")) return false;
+    const std::string_view rest = std::string_view{url}.substr(7);
+    std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
+    if (host.find('@') != std::string_view::npos) return false;
+    host = host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+    return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == "169.254.170.2" ||
+           host == "169.254.170.23" || host == "[fd00:ec2::23]";
+}
+
+}  // namespace
+
+std::optional<DatedCredentials> credentials_from_environment(const Surroundings& surroundings) {
+    return pair(surroundings.variable("AWS_ACCESS_KEY_ID"), surroundings.variable("AWS_SECRET_ACCESS_KEY"),
+                surroundings.variable("AWS_SESSION_TOKEN"),
+                "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)");
+}
+
+std::optional<Profile> profile_from_files(const Surroundings& surroundings, const std::string& name) {
+    const std::string home = surroundings.variable("HOME").value_or("");
+    const auto path_of = [&](const char* variable, const char* in_home) {
+        const auto given = surroundings.variable(variable);
+        return given && !given->empty() ? *given : home + in_home;
+    };
+    std::optional<Profile> profile;
+    const auto add = [&](const std::string& path, const std::string& section_name) {
+        const auto text = surroundings.file(path);
+        const auto section = text ? section_of(*text, section_name) : std::nullopt;
+        if (!section) return;
+        if (!profile) profile.emplace();
+        if (!profile->credentials) {
+            profile->credentials =
+                pair(setting(*section, "aws_access_key_id"), setting(*section, "aws_secret_access_key"),
+                     setting(*section, "aws_session_token"), "profile '" + name + "' in " + path);
+        }
+        if (!profile->region) profile->region = setting(*section, "region");
+    };
+    add(path_of("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials"), name);
+    add(path_of("AWS_CONFIG_FILE", "/.aws/config"), name == "default" ? name : "profile " + name);
+    return profile;
+}
+
+std::optional<DatedCredentials> credentials_from_container(const Surroundings& surroundings) {
+    const auto relative = surroundings.variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
+    const auto full = surroundings.variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+    std::string url;
+    if (relative && !relative->empty()) {
+        if (!relative->starts_with('/'))
+            throw ConfigError("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI begins with a slash");
+        url = container_address + *relative;
+    } else if (full && !full->empty()) {
+        url = *full;
+    } else {
+        return std::nullopt;
+    }
+    if (!may_tell_secrets(url)) {
+        throw ConfigError("AWS_CONTAINER_CREDENTIALS_FULL_URI names neither https nor a local host");
+    }
+    std::vector<Header> headers{{"Accept", "application/json"}};
+    auto token = surroundings.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
+    if (const auto path = surroundings.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path && !path->empty()) {
+        token = surroundings.file(*path);
+        if (!token) throw ConfigError("the file that AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names cannot be read");
+        *token = trimmed(*token);
+    }
+    if (token && !token->empty()) {
+        if (token->find_first_of("\r\n") != std::string::npos) {
+            throw ConfigError("the container's authorization token has more than one line");
+        }
+        headers.push_back({"Authorization", *token});
+    }
+    const HttpAnswer answer = surroundings.fetch(metadata_request("GET", url, std::move(headers)));
+    if (!answer.arrived()) throw UnavailableError("the container's credentials cannot be fetched: " + answer.error);
+    if (answer.status != 200) {
+        throw UnavailableError("the container's credentials cannot be fetched: status " +
+                               std::to_string(answer.status));
+    }
+    return parse_endpoint_credentials(answer.body, "the container's endpoint");
+}
+
+std::optional<DatedCredentials> credentials_from_machine(const Surroundings& surroundings) {
+    if (surroundings.variable("AWS_EC2_METADATA_DISABLED").value_or("") == "true") return std::nullopt;
+    const std::string base = std::string{machine_address} + "/latest/";
+    const HttpAnswer token = surroundings.fetch(
+        metadata_request("PUT", base + "api/token", {{"X-aws-ec2-metadata-token-ttl-seconds", "300"}}));
+    // Without a service there is nobody who answers, or something else does.
+    if (token.status != 200 || token.body.find_first_of("\r\n") != std::string::npos) return std::nullopt;
+    const std::vector<Header> headers{{"X-aws-ec2-metadata-token", token.body}};
+    const std::string roles = base + "meta-data/iam/security-credentials/";
+    const HttpAnswer role = surroundings.fetch(metadata_request("GET", roles, headers));
+    if (role.status == 404) return std::nullopt;
+    const std::string name{trimmed(std::string_view{role.body}.substr(0, role.body.find('\n')))};
+    const bool plain_name = std::ranges::all_of(name, [](char c) {
+        return c > ' ' && c < '\x7f' && std::string_view{"/?#%\\"}.find(c) == std::string_view::npos;
+    });
+    if (role.status != 200 || name.empty() || !plain_name) {
+        throw UnavailableError("the machine's metadata service does not tell its role");
+    }
+    const HttpAnswer answer = surroundings.fetch(metadata_request("GET", roles + name, headers));
+    if (answer.status != 200)
+        throw UnavailableError("the machine's metadata service does not give its role's credentials");
+    return parse_endpoint_credentials(answer.body, "the machine's metadata service");
+}
+
+CredentialsSource credentials_of(Surroundings surroundings, std::string profile) {
+    return [surroundings = std::move(surroundings), asked_for = std::move(profile)]() -> DatedCredentials {
+        if (!asked_for.empty()) {
+            const auto found = profile_from_files(surroundings, asked_for);
+            if (found && found->credentials) return *found->credentials;
+            throw ConfigError("profile '" + asked_for + "' has no access key in the shared files");
+        }
+        if (auto found = credentials_from_environment(surroundings)) return *std::move(found);
+        const std::string name = surroundings.variable("AWS_PROFILE").value_or("default");
+        if (const auto found = profile_from_files(surroundings, name); found && found->credentials) {
+            return *found->credentials;
+        }
+        if (auto found = credentials_from_container(surroundings)) return *std::move(found);
+        if (auto found = credentials_from_machine(surroundings)) return *std::move(found);
+        throw ConfigError(
+            "no credentials: looked in the environment (AWS_ACCESS_KEY_ID), in the shared files (profile '" + name +
+            "'), at the container's endpoint and at the machine's metadata service");
+    };
+}
+
+CredentialsCache::CredentialsCache(CredentialsSource source, Clock& clock)
+    : source_(std::move(source)), clock_(clock) {}
+
+Credentials CredentialsCache::get() {
+    std::unique_lock lock{mutex_};
+    for (;;) {
+        const Time now = clock_.now();
+        const bool good = current_ && (!current_->expires || now < *current_->expires);
+        const bool fresh = good && (!current_->expires || now < *current_->expires - renewed_before);
+        if (fresh || (good && (renewing_ || now < not_before_))) return current_->credentials;
+        if (!renewing_) break;
+        renewed_.wait(lock);
+    }
+    renewing_ = true;
+    lock.unlock();
+    std::optional<DatedCredentials> found;
+    std::exception_ptr error;
+    try {
+        found = source_();
+    } catch (...) {
+        error = std::current_exception();
+    }
+    lock.lock();
+    renewing_ = false;
+    renewed_.notify_all();
+    if (found) {
+        current_ = *std::move(found);
+        not_before_ = {};
+        return current_->credentials;
+    }
+    not_before_ = clock_.now() + pause_after_failure;
+    if (current_ && current_->expires && clock_.now() < *current_->expires) return current_->credentials;
+    std::rethrow_exception(error);
+}
+
+void CredentialsCache::forget(const Credentials& refused) {
+    const std::lock_guard lock{mutex_};
+    if (current_ && current_->credentials == refused) current_.reset();
+}
+
+}  // namespace varve::dynamodb

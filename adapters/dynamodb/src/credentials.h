@@ -1,0 +1,79 @@
+#pragma once
+
+#include "http.h"
+#include "signature.h"
+
+#include <varve/core/clock.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace varve::dynamodb {
+
+/// Credentials, and how long they are good for.
+struct DatedCredentials {
+    Credentials credentials;
+    std::optional<Time> expires = {};  ///< nullopt: never
+};
+
+/// Where credentials come from; throws ConfigError or UnavailableError. Nobody's message may contain a secret.
+using CredentialsSource = std::function<DatedCredentials()>;
+
+/// What a source asks of the process it runs in.
+struct Surroundings {
+    std::function<std::optional<std::string>(const std::string& name)> variable;  ///< of the environment
+    std::function<std::optional<std::string>(const std::string& path)> file;      ///< a file's contents
+    std::function<HttpAnswer(const HttpRequest&)> fetch;
+};
+
+/// The environment's pair and token; nullopt if it has neither. Half a pair is a ConfigError.
+std::optional<DatedCredentials> credentials_from_environment(const Surroundings& surroundings);
+
+/// What the shared files (~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and
+/// AWS_CONFIG_FILE say) know of a profile.
+struct Profile {
+    std::optional<DatedCredentials> credentials;
+    std::optional<std::string> region;
+};
+/// nullopt if neither file has the profile. Half a pair is a ConfigError.
+std::optional<Profile> profile_from_files(const Surroundings& surroundings, const std::string& name);
+
+/// From the endpoint that a container is told of; nullopt if it is told of none.
+std::optional<DatedCredentials> credentials_from_container(const Surroundings& surroundings);
+
+/// Of the virtual machine's role, by version 2 of its metadata service; nullopt if this is switched off, or if there is
+/// no such service or role.
+std::optional<DatedCredentials> credentials_from_machine(const Surroundings& surroundings);
+
+/// The first of the above that has any; a profile that was asked for by name comes alone. Throws ConfigError that lists
+/// where it looked.
+CredentialsSource credentials_of(Surroundings surroundings, std::string profile);
+
+/// Keeps the last credentials, and has them renewed before they are over. One thread asks for new ones, while others go
+/// on with the old as long as these are good.
+///
+/// Threads: all methods may be called from any thread.
+class CredentialsCache {
+  public:
+    CredentialsCache(CredentialsSource source, Clock& clock);
+
+    /// Throws what the source throws, unless the old ones are still good.
+    Credentials get();
+    /// The server says that `refused` are over, whatever was said of their time.
+    void forget(const Credentials& refused);
+
+  private:
+    const CredentialsSource source_;
+    Clock& clock_;
+    std::mutex mutex_;
+    std::condition_variable renewed_;
+    std::optional<DatedCredentials> current_;  // guarded by mutex_
+    bool renewing_ = false;                    // guarded by mutex_
+    Time not_before_{};                        // guarded by mutex_; when to ask again after a failure
+};
+
+}  // namespace varve::dynamodb

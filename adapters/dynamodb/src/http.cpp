@@ -1,0 +1,287 @@
+#include "http.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include <curl/curl.h>
+
+namespace varve::dynamodb {
+namespace {
+
+/// BatchGetItem answers with up to 16 MB of items, which base64 and JSON enlarge.
+constexpr std::size_t answer_bytes_max = std::size_t{64} << 20;
+constexpr long connections_max = 128;
+/// Servers close idle connections, some after 5 seconds; one that is closed while a request is on its way leaves the
+/// request's outcome unknown.
+constexpr long idle_seconds_max = 4;
+
+bool same_name(std::string_view a, std::string_view b) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blanks = " \t\r\n";
+    const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
+    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+}  // namespace
+
+std::uint32_t crc32(std::string_view bytes) {
+    static constexpr auto table = [] {
+        std::array<std::uint32_t, 256> values{};
+        for (std::uint32_t i = 0; i < values.size(); ++i) {
+            std::uint32_t value = i;
+            for (int bit = 0; bit < 8; ++bit) value = (value & 1U) != 0 ? 0xedb88320U ^ value >> 1 : value >> 1;
+            values[i] = value;
+        }
+        return values;
+    }();
+    std::uint32_t value = 0xffffffffU;
+    for (const char c : bytes) value = table[(value ^ static_cast<unsigned char>(c)) & 0xffU] ^ value >> 8;
+    return value ^ 0xffffffffU;
+}
+
+/// The requests of one call of `perform`.
+struct Http::Batch {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::size_t open;  // guarded by mutex
+};
+
+struct Http::Transfer {
+    Transfer(const HttpRequest& r, HttpAnswer& a, Batch& b) : request(r), answer(a), batch(b) {}
+
+    const HttpRequest& request;
+    HttpAnswer& answer;
+    Batch& batch;
+    CURL* easy = nullptr;
+    curl_slist* headers = nullptr;
+    std::size_t body_bytes_read = 0;
+    std::optional<std::uint32_t> checksum = {};
+    bool headers_complete = false;
+    bool has_length = false;  ///< or chunks, of which the last is known
+    bool too_large = false;
+    std::array<char, CURL_ERROR_SIZE> message{};
+
+    ~Transfer() { curl_slist_free_all(headers); }
+
+    static std::size_t read(char* out, std::size_t size, std::size_t count, void* self) {
+        auto& transfer = *static_cast<Transfer*>(self);
+        const std::string& body = transfer.request.request.body;
+        const std::size_t part = std::min(size * count, body.size() - transfer.body_bytes_read);
+        body.copy(out, part, transfer.body_bytes_read);
+        transfer.body_bytes_read += part;
+        return part;
+    }
+    static std::size_t write(const char* data, std::size_t, std::size_t count, void* self) {
+        auto& transfer = *static_cast<Transfer*>(self);
+        if (transfer.answer.body.size() + count > answer_bytes_max) {
+            transfer.too_large = true;
+            return 0;
+        }
+        transfer.answer.body.append(data, count);
+        return count;
+    }
+    static std::size_t header(const char* data, std::size_t, std::size_t count, void* self) {
+        auto& transfer = *static_cast<Transfer*>(self);
+        const std::string_view line{data, count};
+        // One that is informational can come before the answer.
+        if (line.starts_with("HTTP/")) transfer.headers_complete = transfer.has_length = false;
+        if (line == "\r\n" || line == "\n") transfer.headers_complete = true;
+        const std::size_t colon = line.find(':');
+        if (colon == std::string_view::npos) return count;
+        const std::string_view name = line.substr(0, colon);
+        const std::string_view value = trimmed(line.substr(colon + 1));
+        if (same_name(name, "date")) transfer.answer.date = value;
+        if (same_name(name, "content-length") || same_name(name, "transfer-encoding")) transfer.has_length = true;
+        if (same_name(name, "x-amz-crc32")) {
+            std::uint32_t number = 0;
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+            // One that cannot be read is one that does not fit.
+            const bool whole = error == std::errc{} && end == value.data() + value.size();
+            transfer.checksum = whole ? number : ~crc32(transfer.answer.body);
+        }
+        return count;
+    }
+};
+
+/// libcurl's handles; used by the thread alone, but for `multi` in curl_multi_wakeup.
+class Http::Handles {
+  public:
+    Handles() {
+        static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
+        multi = initialised == CURLE_OK ? curl_multi_init() : nullptr;
+        if (multi == nullptr) throw UnavailableError("libcurl cannot be initialised");
+        curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, connections_max);
+        curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections_max);
+    }
+    ~Handles() {
+        for (CURL* easy : idle_) curl_easy_cleanup(easy);
+        curl_multi_cleanup(multi);
+    }
+    Handles(const Handles&) = delete;
+    Handles& operator=(const Handles&) = delete;
+
+    CURL* take() {
+        if (idle_.empty()) return curl_easy_init();
+        CURL* easy = idle_.back();
+        idle_.pop_back();
+        return easy;
+    }
+    void give_back(CURL* easy) {
+        curl_easy_reset(easy);
+        idle_.push_back(easy);
+    }
+
+    CURLM* multi;
+    std::map<CURL*, std::unique_ptr<Transfer>> running;
+
+  private:
+    std::vector<CURL*> idle_;
+};
+
+Http::Http(Options options) : options_(std::move(options)), handles_(std::make_unique<Handles>()) {
+    thread_ = std::thread{[this] { run(); }};
+}
+
+Http::~Http() {
+    {
+        const std::lock_guard lock{mutex_};
+        stopping_ = true;
+    }
+    curl_multi_wakeup(handles_->multi);
+    thread_.join();
+}
+
+std::vector<HttpAnswer> Http::perform(std::span<const HttpRequest> requests) {
+    std::vector<HttpAnswer> answers(requests.size());
+    if (requests.empty()) return answers;
+    Batch batch{.mutex = {}, .done = {}, .open = requests.size()};
+    {
+        const std::lock_guard lock{mutex_};
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            waiting_.push_back(std::make_unique<Transfer>(requests[i], answers[i], batch));
+        }
+    }
+    curl_multi_wakeup(handles_->multi);
+    std::unique_lock lock{batch.mutex};
+    batch.done.wait(lock, [&batch] { return batch.open == 0; });
+    return answers;
+}
+
+void Http::run() {
+    for (;;) {
+        std::vector<std::unique_ptr<Transfer>> fresh;
+        {
+            const std::lock_guard lock{mutex_};
+            if (stopping_) return;
+            fresh.swap(waiting_);
+        }
+        for (auto& transfer : fresh) {
+            Transfer& started = *transfer;
+            started.easy = handles_->take();
+            if (started.easy == nullptr) {
+                finish(started, CURLE_OUT_OF_MEMORY);
+                continue;
+            }
+            handles_->running.emplace(started.easy, std::move(transfer));
+            start(started);
+        }
+        int running = 0;
+        curl_multi_perform(handles_->multi, &running);
+        int left = 0;
+        while (const CURLMsg* message = curl_multi_info_read(handles_->multi, &left)) {
+            if (message->msg != CURLMSG_DONE) continue;
+            CURL* const easy = message->easy_handle;
+            const CURLcode code = message->data.result;
+            curl_multi_remove_handle(handles_->multi, easy);
+            const auto found = handles_->running.find(easy);
+            finish(*found->second, code);
+            handles_->running.erase(found);
+            handles_->give_back(easy);
+        }
+        constexpr int idle_milliseconds = 1'000;
+        curl_multi_poll(handles_->multi, nullptr, 0, idle_milliseconds, nullptr);
+    }
+}
+
+void Http::start(Transfer& transfer) {
+    CURL* const easy = transfer.easy;
+    const auto set = [easy](CURLoption option, auto value) { curl_easy_setopt(easy, option, value); };
+    const HttpRequest& request = transfer.request;
+    const bool tls = request.url.starts_with("https://");
+    set(CURLOPT_URL, request.url.c_str());
+    set(CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
+    set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+    set(CURLOPT_FOLLOWLOCATION, 0L);
+    set(CURLOPT_NOSIGNAL, 1L);
+    if (!tls) set(CURLOPT_PROXY, "");
+    set(CURLOPT_SSL_VERIFYPEER, 1L);
+    set(CURLOPT_SSL_VERIFYHOST, 2L);
+    set(CURLOPT_SSLVERSION, long{CURL_SSLVERSION_TLSv1_2});
+    if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
+    set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request.connect_timeout.count()));
+    set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
+    set(CURLOPT_MAXAGE_CONN, idle_seconds_max);
+    set(CURLOPT_ERRORBUFFER, transfer.message.data());
+    set(CURLOPT_WRITEFUNCTION, &Transfer::write);
+    set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
+    set(CURLOPT_HEADERFUNCTION, &Transfer::header);
+    set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
+    const std::string& method = request.request.method;
+    if (method == "POST") {
+        // A body that can be read only once keeps libcurl from sending it twice.
+        set(CURLOPT_POST, 1L);
+        set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.request.body.size()));
+        set(CURLOPT_READFUNCTION, &Transfer::read);
+        set(CURLOPT_READDATA, static_cast<void*>(&transfer));
+    } else if (method != "GET") {
+        set(CURLOPT_CUSTOMREQUEST, method.c_str());
+    }
+    for (const Header& header : request.request.headers) {
+        // An empty value is written with a semicolon; with a colon the header would be left out.
+        const std::string line = header.value.empty() ? header.name + ";" : header.name + ": " + header.value;
+        transfer.headers = curl_slist_append(transfer.headers, line.c_str());
+    }
+    transfer.headers = curl_slist_append(transfer.headers, "Expect:");
+    set(CURLOPT_HTTPHEADER, transfer.headers);
+    curl_multi_add_handle(handles_->multi, easy);
+}
+
+void Http::finish(Transfer& transfer, int code) {
+    HttpAnswer& answer = transfer.answer;
+    const bool body_gone = transfer.body_bytes_read >= transfer.request.request.body.size();
+    answer.sent = transfer.easy != nullptr && body_gone;
+    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION) {
+        answer.sent = false;
+    }
+    if (code == CURLE_SEND_FAIL_REWIND) answer.sent = true;
+    long status = 0;
+    if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
+    if (transfer.too_large) {
+        answer.error = "the answer has more than " + std::to_string(answer_bytes_max) + " bytes";
+    } else if (code == CURLE_SEND_FAIL_REWIND) {
+        answer.error = "the server closed the connection instead of answering";
+    } else if (code != CURLE_OK) {
+        answer.error =
+            transfer.message[0] != '\0' ? transfer.message.data() : curl_easy_strerror(static_cast<CURLcode>(code));
+    } else if (!transfer.headers_complete || !transfer.has_length) {
+        answer.error = "the answer was cut short, or does not tell its length";
+    } else if (transfer.checksum && *transfer.checksum != crc32(answer.body)) {
+        answer.error = "the answer's checksum is wrong: it was damaged on its way";
+    } else {
+        answer.status = static_cast<int>(status);
+    }
+    if (!answer.arrived()) answer.body.clear();
+    Batch& batch = transfer.batch;
+    const std::lock_guard lock{batch.mutex};
+    if (--batch.open == 0) batch.done.notify_one();
+}
+
+}  // namespace varve::dynamodb

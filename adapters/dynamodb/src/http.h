@@ -1,0 +1,79 @@
+#pragma once
+
+#include "signature.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace varve::dynamodb {
+
+struct HttpRequest {
+    std::string url;  ///< with path and query; those of `request` are what a signature covers
+    Request request;
+    std::chrono::milliseconds connect_timeout{3'000};
+    std::chrono::milliseconds timeout{10'000};
+};
+
+/// What came of a request: a whole answer, or an error.
+struct HttpAnswer {
+    int status = 0;  ///< 0: none came, and `error` says why
+    std::string body = {};
+    std::string date = {};   ///< the header
+    std::string error = {};  ///< never contains a header or a body
+    bool sent = false;       ///< the server may have got all of the request; false: it certainly did not
+
+    bool arrived() const { return status != 0; }
+};
+
+/// HTTP/1.1 on kept connections, many requests in flight at once, driven by one thread of its own.
+///
+/// An answer is whole: of the length it announces, with the checksum x-amz-crc32 where there is one; anything else is
+/// an error. No redirect is followed, no proxy is used for plain http, certificates and host names are verified, TLS
+/// is 1.2 or later. A request is delivered at most once: what libcurl would silently send again over a new connection,
+/// after the server closed an idle one, becomes an error instead.
+///
+/// Threads: `perform` may be called from any number of threads.
+class Http {
+  public:
+    struct Options {
+        std::string ca_file = {};  ///< certificates to trust instead of the system's
+    };
+    explicit Http(Options options);
+    ~Http();
+    Http(const Http&) = delete;
+    Http& operator=(const Http&) = delete;
+
+    /// Sends all at once, and returns when each is answered, in their order.
+    std::vector<HttpAnswer> perform(std::span<const HttpRequest> requests);
+
+  private:
+    struct Transfer;
+    struct Batch;
+    class Handles;
+
+    void run();
+    void start(Transfer& transfer);
+    void finish(Transfer& transfer, int code);
+
+    const Options options_;
+    std::unique_ptr<Handles> handles_;
+
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<Transfer>> waiting_;  // guarded by mutex_
+    bool stopping_ = false;                           // guarded by mutex_
+
+    std::thread thread_;
+};
+
+/// CRC-32 as in x-amz-crc32 (that of zlib).
+std::uint32_t crc32(std::string_view bytes);
+
+}  // namespace varve::dynamodb

@@ -1,0 +1,258 @@
+#include "client.h"
+
+#include "scripted_server.h"
+
+#include <varve/testing/manual_clock.h>
+#include <varve/testing/seeded_random.h>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+using Request = ScriptedServer::Request;
+using Answer = ScriptedServer::Reply;
+
+const std::string secret = "s3cr3t-never-to-be-seen";
+const std::string token = "t0k3n-never-to-be-seen";
+
+Answer ok(const std::string& body = "{}") {
+    return {ScriptedServer::answer(200, body)};
+}
+Answer error(int status, const std::string& name, const std::string& message = "", const std::string& headers = "") {
+    return {ScriptedServer::answer(
+        status, R"({"__type":"com.amazonaws.dynamodb.v20120810#)" + name + R"(","message":")" + message + "\"}",
+        headers)};
+}
+
+/// A client with a clock of its own against a server that follows a script.
+struct Case {
+    explicit Case(ScriptedServer::Script script) : server(std::move(script)) {}
+
+    ScriptedServer server;
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    testing::SeededRandom random{1};
+    int credentials_asked = 0;
+    Client client{{.endpoint = {.url = server.url(), .host = server.address(), .region = "eu-west-1"},
+                   .credentials =
+                       [this] {
+                           return DatedCredentials{{"AKID" + std::to_string(++credentials_asked), secret, token}};
+                       },
+                   .runtime = {clock, random}}};
+
+    Reply send(const Call& call) {
+        Reply reply = client.send(call);
+        if (const auto* failed = std::get_if<Failed>(&reply)) {
+            EXPECT_EQ(failed->failure.message.find(secret), std::string::npos) << failed->failure.message;
+            EXPECT_EQ(failed->failure.message.find(token), std::string::npos) << failed->failure.message;
+        }
+        return reply;
+    }
+    std::size_t requests() const { return server.requests().size(); }
+};
+
+const Call read{.operation = "GetItem", .body = "{}", .about = "the item events/alice/7"};
+const Call put{
+    .operation = "PutItem", .body = "{}", .repeat = Call::Repeat::harmful, .about = "the item events/alice/7"};
+const Call transact{.operation = "TransactWriteItems", .body = "{}", .repeat = Call::Repeat::known, .about = "2 items"};
+
+const Failure& failure_of(const Reply& reply) {
+    return std::get<Failed>(reply).failure;
+}
+
+TEST(ClientTest, a_request_names_its_operation_and_is_signed) {
+    Case one{[](const Request&, std::size_t) { return ok(R"({"a":1})"); }};
+    const Reply reply = one.send(read);
+    EXPECT_EQ(std::get<Done>(reply).body, R"({"a":1})");
+    const Request request = one.server.requests().at(0);
+    EXPECT_EQ(request.header("x-amz-target"), "DynamoDB_20120810.GetItem");
+    EXPECT_EQ(request.header("content-type"), "application/x-amz-json-1.0");
+    EXPECT_EQ(request.header("Host"), one.server.address());
+    EXPECT_EQ(request.header("x-amz-security-token"), token);
+    dynamodb::Request expected{.method = "POST",
+                               .headers = {{"host", one.server.address()},
+                                           {"content-type", "application/x-amz-json-1.0"},
+                                           {"x-amz-target", "DynamoDB_20120810.GetItem"}},
+                               .body = "{}"};
+    sign(expected, {"AKID1", secret, token}, {"eu-west-1", "dynamodb"}, one.clock.now());
+    EXPECT_EQ(request.header("authorization"), expected.headers.back().value);
+}
+
+TEST(ClientTest, what_was_throttled_is_sent_again_and_signed_afresh) {
+    Case one{[](const Request&, std::size_t number) {
+        return number < 3 ? error(400, "ProvisionedThroughputExceededException", "slow") : ok();
+    }};
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
+    ASSERT_EQ(one.requests(), 4U);
+    EXPECT_EQ(one.credentials_asked, 1);
+}
+
+TEST(ClientTest, a_server_that_always_throttles_is_unavailable_after_the_last_attempt) {
+    Case one{[](const Request&, std::size_t) { return error(400, "ThrottlingException", "slow"); }};
+    const Reply reply = one.send(put);
+    EXPECT_EQ(failure_of(reply).kind, ErrorKind::unavailable);
+    EXPECT_FALSE(failure_of(reply).in_doubt);
+    EXPECT_NE(failure_of(reply).message.find("events/alice/7"), std::string::npos);
+    EXPECT_EQ(one.requests(), 10U);
+}
+
+TEST(ClientTest, pauses_grow_and_end_at_the_deadline) {
+    Case one{[](const Request&, std::size_t) { return error(400, "ThrottlingException"); }};
+    const Time begin = one.clock.now();
+    (void)one.send(read);
+    EXPECT_GT(one.clock.now() - begin, std::chrono::milliseconds{100});
+    EXPECT_LE(one.clock.now() - begin, std::chrono::seconds{15});
+}
+
+TEST(ClientTest, when_everything_fails_the_budget_stops_repetitions) {
+    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError"); }};
+    for (int i = 0; i < 50; ++i) EXPECT_EQ(failure_of(one.send(read)).kind, ErrorKind::unavailable);
+    EXPECT_LE(one.requests(), 50U + 100U);
+}
+
+TEST(ClientTest, a_write_that_failed_within_the_server_is_in_doubt_and_sent_once) {
+    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError", "oops"); }};
+    const Reply reply = one.send(put);
+    EXPECT_TRUE(failure_of(reply).in_doubt);
+    EXPECT_EQ(failure_of(reply).kind, ErrorKind::in_doubt);
+    EXPECT_EQ(one.requests(), 1U);
+}
+
+TEST(ClientTest, a_write_whose_answer_is_lost_is_in_doubt_and_sent_once) {
+    for (const Answer& lost : {Answer{"", true}, Answer{"HTTP/1.1 200 x\r\nContent-Length: 5\r\n\r\n{", true},
+                               Answer{ScriptedServer::answer(200, "nonsense")},
+                               Answer{ScriptedServer::answer(200, "{}", "x-amz-crc32: 1\r\n")}}) {
+        Case one{[&](const Request&, std::size_t) { return lost; }};
+        EXPECT_TRUE(failure_of(one.send(put)).in_doubt) << lost.bytes;
+        EXPECT_EQ(one.requests(), 1U) << lost.bytes;
+    }
+}
+
+TEST(ClientTest, a_read_whose_answer_is_lost_is_sent_again) {
+    Case one{[](const Request&, std::size_t number) {
+        return number == 0   ? Answer{"", true}
+               : number == 1 ? Answer{ScriptedServer::answer(200, "{\"Ite")}
+               : number == 2 ? error(503, "ServiceUnavailable")
+                             : ok();
+    }};
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(read)));
+    EXPECT_EQ(one.requests(), 4U);
+}
+
+TEST(ClientTest, a_read_that_keeps_failing_is_never_in_doubt) {
+    Case one{[](const Request&, std::size_t) { return Answer{"", true}; }};
+    const Reply reply = one.send(read);
+    EXPECT_FALSE(failure_of(reply).in_doubt);
+    EXPECT_EQ(failure_of(reply).kind, ErrorKind::unavailable);
+}
+
+TEST(ClientTest, a_transaction_is_sent_again_under_its_token) {
+    Case one{[](const Request&, std::size_t number) { return number == 0 ? Answer{"", true} : ok(); }};
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(transact)));
+    EXPECT_EQ(one.requests(), 2U);
+}
+
+TEST(ClientTest, a_transaction_that_may_refuse_itself_is_in_doubt) {
+    Case one{[](const Request&, std::size_t number) {
+        return number == 0 ? Answer{"", true} : error(400, "TransactionCanceledException");
+    }};
+    EXPECT_TRUE(failure_of(one.send(transact)).in_doubt);
+}
+
+TEST(ClientTest, a_transaction_that_keeps_failing_is_in_doubt) {
+    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError"); }};
+    EXPECT_TRUE(failure_of(one.send(transact)).in_doubt);
+    EXPECT_EQ(one.requests(), 10U);
+}
+
+TEST(ClientTest, a_refused_condition_is_no_failure) {
+    Case one{[](const Request&, std::size_t) { return error(400, "ConditionalCheckFailedException"); }};
+    EXPECT_EQ(std::get<Declined>(one.send(put)).name, "ConditionalCheckFailedException");
+    EXPECT_EQ(one.requests(), 1U);
+}
+
+TEST(ClientTest, a_skewed_clock_is_corrected_by_the_servers_date) {
+    Case one{[](const Request& request, std::size_t) {
+        return request.header("x-amz-date").starts_with("20261120T2327")
+                   ? ok()
+                   : error(400, "InvalidSignatureException", "Signature expired",
+                           "Date: Fri, 20 Nov 2026 23:27:21 GMT\r\n");
+    }};
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
+    EXPECT_EQ(one.requests(), 2U);
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
+    EXPECT_EQ(one.requests(), 3U) << "the correction stays";
+}
+
+TEST(ClientTest, a_wrong_key_is_a_config_error_after_one_repetition) {
+    Case one{[](const Request& request, std::size_t) {
+        return error(
+            403, "InvalidSignatureException",
+            "The Canonical String should have been x-amz-security-token:" + request.header("x-amz-security-token"));
+    }};
+    EXPECT_EQ(failure_of(one.send(put)).kind, ErrorKind::config);
+    EXPECT_EQ(one.requests(), 2U);
+}
+
+TEST(ClientTest, credentials_that_are_over_are_renewed_once) {
+    Case one{[](const Request& request, std::size_t) {
+        return request.header("authorization").find("AKID2/") != std::string::npos
+                   ? ok()
+                   : error(400, "ExpiredTokenException");
+    }};
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
+    EXPECT_EQ(one.credentials_asked, 2);
+}
+
+TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
+    for (const char* name :
+         {"ValidationException", "AccessDeniedException", "Surprise", "UnrecognizedClientException"}) {
+        Case one{[&](const Request&, std::size_t) {
+            return error(400, name, "you sent " + secret + " and " + token + " and again " + secret);
+        }};
+        ::testing::internal::CaptureStderr();
+        ::testing::internal::CaptureStdout();
+        const Reply reply = one.send(put);
+        const std::string said = ::testing::internal::GetCapturedStderr() + ::testing::internal::GetCapturedStdout();
+        EXPECT_EQ(said, "");
+        EXPECT_TRUE(std::holds_alternative<Failed>(reply)) << name;
+    }
+}
+
+TEST(ClientTest, access_denied_says_what_to_do) {
+    Case one{[](const Request&, std::size_t) {
+        return error(400, "AccessDeniedException", "User: arn:aws:iam::1:user/me is not authorized");
+    }};
+    const Reply reply = one.send(put);
+    EXPECT_EQ(failure_of(reply).kind, ErrorKind::config);
+    EXPECT_NE(failure_of(reply).message.find("not authorized"), std::string::npos);
+    EXPECT_NE(failure_of(reply).message.find("policy"), std::string::npos);
+}
+
+TEST(ClientTest, a_batch_repeats_only_what_must_be_repeated) {
+    Case one{[](const Request& request, std::size_t number) {
+        return request.body == "1" && number < 4 ? error(400, "ThrottlingException")
+                                                 : ok(R"({"was":)" + request.body + "}");
+    }};
+    std::vector<Call> calls;
+    for (int i = 0; i < 4; ++i) {
+        calls.push_back(put);
+        calls.back().body = std::to_string(i);
+    }
+    const std::vector<Reply> replies = one.client.send(calls);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        EXPECT_EQ(std::get<Done>(replies.at(i)).body, R"({"was":)" + std::to_string(i) + "}");
+    }
+    EXPECT_EQ(one.requests(), 5U);
+}
+
+TEST(HttpDates, are_read_to_the_second) {
+    EXPECT_EQ(parse_http_date("Fri, 20 Nov 2026 23:27:21 GMT"), parse_time("2026-11-20T23:27:21Z"));
+    for (const char* bad : {"", "Fri, 20 Nov 2026 23:27:21", "Fri, 31 Feb 2026 23:27:21 GMT",
+                            "Fri, 2x Nov 2026 23:27:21 GMT", "Fri, 20 Nix 2026 23:27:21 GMT"}) {
+        EXPECT_EQ(parse_http_date(bad), std::nullopt) << bad;
+    }
+}
+
+}  // namespace
+}  // namespace varve::dynamodb

@@ -1,0 +1,270 @@
+#include "credentials.h"
+
+#include <varve/core/error.h>
+#include <varve/testing/manual_clock.h>
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+const std::string secret = "s3cr3t-never-to-be-seen";
+const std::string token = "t0k3n-never-to-be-seen";
+
+/// A process, its files and the endpoints it can reach.
+struct World {
+    std::map<std::string, std::string> variables{{"HOME", "/users/me"}};
+    std::map<std::string, std::string> files;
+    std::map<std::string, HttpAnswer> endpoints;  ///< by method and URL
+    std::vector<HttpRequest> fetched;
+
+    Surroundings surroundings() {
+        const auto lookup = [](const std::map<std::string, std::string>& in, const std::string& name) {
+            const auto found = in.find(name);
+            return found == in.end() ? std::nullopt : std::optional{found->second};
+        };
+        return {.variable = [this, lookup](const std::string& name) { return lookup(variables, name); },
+                .file = [this, lookup](const std::string& path) { return lookup(files, path); },
+                .fetch =
+                    [this](const HttpRequest& request) {
+                        fetched.push_back(request);
+                        const auto found = endpoints.find(request.request.method + " " + request.url);
+                        return found == endpoints.end() ? HttpAnswer{.error = "nobody is there"} : found->second;
+                    }};
+    }
+    DatedCredentials find(const std::string& profile = "") { return credentials_of(surroundings(), profile)(); }
+
+    /// Requires that looking fails, without a word of what is secret.
+    template <class E>
+    std::string failure(const std::string& profile = "") {
+        try {
+            (void)find(profile);
+        } catch (const E& error) {
+            const std::string message = error.what();
+            EXPECT_EQ(message.find(secret), std::string::npos) << message;
+            EXPECT_EQ(message.find(token), std::string::npos) << message;
+            return message;
+        }
+        ADD_FAILURE() << "no error";
+        return {};
+    }
+};
+
+HttpAnswer ok(std::string body) {
+    return {.status = 200, .body = std::move(body)};
+}
+
+const std::string endpoint_answer = R"({"AccessKeyId":"AKID","SecretAccessKey":")" + secret + R"(","Token":")" + token +
+                                    R"(","Expiration":"2026-01-01T06:00:00Z"})";
+
+TEST(CredentialsSources, the_environment_comes_first) {
+    World world;
+    world.variables["AWS_ACCESS_KEY_ID"] = "AKID";
+    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
+    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret}));
+    world.variables["AWS_SESSION_TOKEN"] = token;
+    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret, token}));
+}
+
+TEST(CredentialsSources, half_a_pair_is_an_error_that_tells_no_secret) {
+    World world;
+    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    EXPECT_NE(world.failure<ConfigError>().find("AWS_ACCESS_KEY_ID"), std::string::npos);
+    world.variables = {{"HOME", "/users/me"}, {"AWS_ACCESS_KEY_ID", "AKID"}};
+    world.failure<ConfigError>();
+    world.variables = {{"HOME", "/users/me"}};
+    world.files["/users/me/.aws/credentials"] = "[default]\naws_secret_access_key=" + secret + "\n";
+    EXPECT_NE(world.failure<ConfigError>().find("/users/me/.aws/credentials"), std::string::npos);
+}
+
+TEST(CredentialsSources, profiles_are_found_in_both_files) {
+    World world;
+    world.files["/users/me/.aws/credentials"] =
+        "# comment\n[default]\naws_access_key_id=D\naws_secret_access_key=d\n"
+        "[ work ]\r\naws_access_key_id = W\r\naws_secret_access_key = w/+=\r\n"
+        "aws_session_token = t==\r\n";
+    world.files["/users/me/.aws/config"] =
+        "[profile work]\nregion = eu-west-1\ns3 =\n  region = nested\n"
+        "[profile other]\naws_access_key_id=O\naws_secret_access_key=o\n";
+    EXPECT_EQ(world.find().credentials, (Credentials{"D", "d"}));
+    EXPECT_EQ(world.find("work").credentials, (Credentials{"W", "w/+=", "t=="}));
+    EXPECT_EQ(world.find("other").credentials, (Credentials{"O", "o"}));
+    EXPECT_EQ(profile_from_files(world.surroundings(), "work")->region, "eu-west-1");
+    world.variables["AWS_PROFILE"] = "other";
+    EXPECT_EQ(world.find().credentials, (Credentials{"O", "o"}));
+    world.variables["AWS_SHARED_CREDENTIALS_FILE"] = "/etc/keys";
+    world.files["/etc/keys"] = "[other]\naws_access_key_id=E\naws_secret_access_key=e";
+    EXPECT_EQ(world.find().credentials, (Credentials{"E", "e"}));
+    EXPECT_NE(world.failure<ConfigError>("absent").find("absent"), std::string::npos);
+}
+
+TEST(CredentialsSources, a_profile_that_is_asked_for_beats_the_environment) {
+    World world;
+    world.variables["AWS_ACCESS_KEY_ID"] = "AKID";
+    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    world.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
+    EXPECT_EQ(world.find("work").credentials, (Credentials{"W", "w"}));
+}
+
+TEST(CredentialsSources, a_containers_endpoint_is_asked_with_its_token) {
+    World world;
+    world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/creds";
+    world.variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "/run/token";
+    world.files["/run/token"] = "Basic " + token + "\n";
+    world.endpoints["GET http://169.254.170.2/v2/creds"] = ok(endpoint_answer);
+    const DatedCredentials found = world.find();
+    EXPECT_EQ(found.credentials, (Credentials{"AKID", secret, token}));
+    EXPECT_EQ(found.expires, parse_time("2026-01-01T06:00:00Z"));
+    EXPECT_EQ(world.fetched.at(0).request.headers.back(), (Header{"Authorization", "Basic " + token}));
+}
+
+TEST(CredentialsSources, a_containers_endpoint_is_local_or_encrypted) {
+    World world;
+    for (const char* url : {"http://example.com/x", "http://127.0.0.1.example.com/", "http://localhost@example.com/",
+                            "ftp://127.0.0.1/"}) {
+        world.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
+        world.failure<ConfigError>();
+    }
+    EXPECT_TRUE(world.fetched.empty());
+    world.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1:80/x";
+    world.endpoints["GET http://127.0.0.1:80/x"] = ok(endpoint_answer);
+    EXPECT_EQ(world.find().credentials.access_key_id, "AKID");
+}
+
+TEST(CredentialsSources, a_broken_endpoint_is_unavailable_and_its_answer_is_not_shown) {
+    World world;
+    world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/c";
+    for (const std::string& body :
+         {"nonsense " + secret, R"({"SecretAccessKey":")" + secret + "\"}", std::string{"{}"},
+          R"({"AccessKeyId":"A","SecretAccessKey":")" + secret + R"(","Expiration":"soon"})"}) {
+        world.endpoints["GET http://169.254.170.2/c"] = ok(body);
+        world.failure<Error>();
+    }
+    world.endpoints["GET http://169.254.170.2/c"] = {.status = 500, .body = secret};
+    world.failure<UnavailableError>();
+    world.endpoints.clear();
+    world.failure<UnavailableError>();
+}
+
+TEST(CredentialsSources, a_machines_role_is_asked_for_with_a_session) {
+    World world;
+    const std::string base = "http://169.254.169.254/latest/";
+    world.endpoints["PUT " + base + "api/token"] = ok("session");
+    world.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = ok("my-role\n");
+    world.endpoints["GET " + base + "meta-data/iam/security-credentials/my-role"] = ok(endpoint_answer);
+    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret, token}));
+    EXPECT_EQ(world.fetched.at(0).request.headers.at(0), (Header{"X-aws-ec2-metadata-token-ttl-seconds", "300"}));
+    EXPECT_EQ(world.fetched.at(2).request.headers.at(0), (Header{"X-aws-ec2-metadata-token", "session"}));
+    world.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = ok("../../user-data");
+    world.failure<UnavailableError>();
+}
+
+TEST(CredentialsSources, without_any_the_error_lists_where_it_looked) {
+    World world;
+    const std::string message = world.failure<ConfigError>();
+    for (const char* place : {"AWS_ACCESS_KEY_ID", "default", "container", "machine"}) {
+        EXPECT_NE(message.find(place), std::string::npos) << message;
+    }
+    world.fetched.clear();
+    world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
+    world.failure<ConfigError>();
+    EXPECT_TRUE(world.fetched.empty());
+}
+
+using testing::ManualClock;
+
+TEST(CredentialsCacheTest, credentials_are_renewed_before_they_are_over) {
+    ManualClock clock;
+    int asked = 0;
+    CredentialsCache cache{
+        [&] {
+            ++asked;
+            return DatedCredentials{{std::to_string(asked), "x"}, clock.now() + std::chrono::hours{1}};
+        },
+        clock};
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    clock.advance(std::chrono::minutes{54});
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    clock.advance(std::chrono::minutes{2});
+    EXPECT_EQ(cache.get().access_key_id, "2");
+    EXPECT_EQ(asked, 2);
+}
+
+TEST(CredentialsCacheTest, old_credentials_serve_while_new_ones_cannot_be_had) {
+    ManualClock clock;
+    int asked = 0;
+    CredentialsCache cache{[&] {
+                               if (++asked > 1) throw UnavailableError("gone");
+                               return DatedCredentials{{"1", "x"}, clock.now() + std::chrono::hours{1}};
+                           },
+                           clock};
+    (void)cache.get();
+    clock.advance(std::chrono::minutes{57});
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    EXPECT_EQ(asked, 2) << "a source that failed is left alone for a while";
+    clock.advance(std::chrono::minutes{1});
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    EXPECT_EQ(asked, 3);
+    clock.advance(std::chrono::minutes{3});
+    EXPECT_THROW((void)cache.get(), UnavailableError);
+}
+
+TEST(CredentialsCacheTest, what_the_server_calls_over_is_renewed_once) {
+    ManualClock clock;
+    int asked = 0;
+    CredentialsCache cache{[&] { return DatedCredentials{{std::to_string(++asked), "x"}}; }, clock};
+    const Credentials first = cache.get();
+    cache.forget(first);
+    EXPECT_EQ(cache.get().access_key_id, "2");
+    cache.forget(first);
+    EXPECT_EQ(cache.get().access_key_id, "2");
+}
+
+TEST(CredentialsCacheTest, many_threads_ask_their_source_once) {
+    ManualClock clock;
+    std::atomic<int> asked = 0;
+    std::promise<void> may_answer;
+    CredentialsCache cache{[&, allowed = may_answer.get_future().share()] {
+                               allowed.wait();
+                               return DatedCredentials{{std::to_string(++asked), "x"}};
+                           },
+                           clock};
+    std::vector<std::future<Credentials>> found;
+    for (int i = 0; i < 8; ++i) found.push_back(std::async(std::launch::async, [&] { return cache.get(); }));
+    may_answer.set_value();
+    for (auto& one : found) EXPECT_EQ(one.get().access_key_id, "1");
+    EXPECT_EQ(asked, 1);
+}
+
+TEST(CredentialsCacheTest, the_old_ones_serve_others_while_one_thread_renews) {
+    ManualClock clock;
+    std::atomic<int> asked = 0;
+    std::promise<void> renewing;
+    std::promise<void> may_answer;
+    CredentialsCache cache{
+        [&, allowed = may_answer.get_future().share()] {
+            if (++asked > 1) {
+                renewing.set_value();
+                allowed.wait();
+            }
+            return DatedCredentials{{std::to_string(asked), "x"}, clock.now() + std::chrono::hours{1}};
+        },
+        clock};
+    (void)cache.get();
+    clock.advance(std::chrono::minutes{58});
+    auto renewed = std::async(std::launch::async, [&] { return cache.get(); });
+    renewing.get_future().wait();
+    EXPECT_EQ(cache.get().access_key_id, "1");
+    may_answer.set_value();
+    EXPECT_EQ(renewed.get().access_key_id, "2");
+}
+
+}  // namespace
+}  // namespace varve::dynamodb

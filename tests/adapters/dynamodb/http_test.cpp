@@ -1,0 +1,158 @@
+#include "http.h"
+
+#include "scripted_server.h"
+
+#include <condition_variable>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+using Reply = ScriptedServer::Reply;
+
+HttpRequest post(const std::string& url, std::string body = "{}") {
+    return {.url = url, .request = {.method = "POST", .headers = {{"x-test", "1"}}, .body = std::move(body)}};
+}
+
+HttpAnswer perform_one(Http& http, const HttpRequest& request) {
+    return http.perform({&request, 1}).at(0);
+}
+
+/// What a client makes of these bytes as the answer to its only request.
+HttpAnswer answer_to(const Reply& reply) {
+    ScriptedServer server{[&](const auto&, std::size_t) { return reply; }};
+    Http http{{}};
+    return perform_one(http, post(server.url()));
+}
+
+TEST(Checksum, is_that_of_the_published_check_value) {
+    EXPECT_EQ(crc32("123456789"), 0xcbf43926U);
+    EXPECT_EQ(crc32("{}"), 2745614147U);
+    EXPECT_EQ(crc32(""), 0U);
+}
+
+TEST(HttpTest, requests_in_a_row_share_a_connection) {
+    ScriptedServer server{[](const auto& request, std::size_t) {
+        return Reply{ScriptedServer::answer(200, request.body, "Date: Fri, 20 Nov 2026 23:27:21 GMT\r\n")};
+    }};
+    Http http{{}};
+    for (int i = 0; i < 20; ++i) {
+        const HttpAnswer answer = perform_one(http, post(server.url(), std::to_string(i)));
+        ASSERT_EQ(answer.status, 200) << answer.error;
+        EXPECT_EQ(answer.body, std::to_string(i));
+        EXPECT_EQ(answer.date, "Fri, 20 Nov 2026 23:27:21 GMT");
+    }
+    EXPECT_EQ(server.connections(), 1U);
+    EXPECT_EQ(server.requests().front().header("x-test"), "1");
+}
+
+TEST(HttpTest, the_requests_of_a_batch_are_in_flight_at_once) {
+    constexpr std::size_t count = 16;
+    std::mutex mutex;
+    std::condition_variable all_there;
+    std::size_t arrived = 0;
+    ScriptedServer server{[&](const auto& request, std::size_t) {
+        std::unique_lock lock{mutex};
+        if (++arrived == count) all_there.notify_all();
+        all_there.wait(lock, [&] { return arrived == count; });
+        return Reply{ScriptedServer::answer(200, request.body)};
+    }};
+    Http http{{}};
+    std::vector<HttpRequest> requests;
+    for (std::size_t i = 0; i < count; ++i) requests.push_back(post(server.url(), std::to_string(i)));
+    const auto answers = http.perform(requests);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(answers.at(i).body, std::to_string(i)) << answers[i].error;
+}
+
+TEST(HttpTest, a_wrong_checksum_is_an_error) {
+    EXPECT_EQ(answer_to({ScriptedServer::answer(200, "{}", "x-amz-crc32: 2745614147\r\n")}).status, 200);
+    for (const char* wrong : {"2745614148", "", "x", "-1"}) {
+        const HttpAnswer answer =
+            answer_to({ScriptedServer::answer(200, "{}", std::string{"x-amz-crc32: "} + wrong + "\r\n")});
+        EXPECT_FALSE(answer.arrived()) << wrong;
+        EXPECT_TRUE(answer.sent);
+        EXPECT_NE(answer.error.find("checksum"), std::string::npos);
+        EXPECT_EQ(answer.body, "");
+    }
+}
+
+TEST(HttpTest, an_answer_cut_short_is_an_error) {
+    const std::string whole = ScriptedServer::answer(200, "{\"Items\":[]}");
+    for (std::size_t size = 0; size < whole.size(); size += 5) {
+        const HttpAnswer answer = answer_to({whole.substr(0, size), true});
+        EXPECT_FALSE(answer.arrived()) << size;
+        EXPECT_TRUE(answer.sent) << size;
+        EXPECT_NE(answer.error, "") << size;
+    }
+    EXPECT_FALSE(answer_to({"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", true}).arrived());
+    EXPECT_EQ(answer_to({"HTTP/1.1 200 x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"}).body, "{}");
+}
+
+TEST(HttpTest, garbage_is_an_error) {
+    EXPECT_FALSE(answer_to({"\x16\x03\x01 what is this\r\n\r\n", true}).arrived());
+}
+
+TEST(HttpTest, a_redirect_is_not_followed) {
+    const HttpAnswer answer = answer_to({ScriptedServer::answer(307, "", "Location: http://127.0.0.1:1/\r\n")});
+    EXPECT_EQ(answer.status, 307) << answer.error;
+}
+
+TEST(HttpTest, a_server_that_is_not_there_certainly_got_nothing) {
+    std::string url;
+    {
+        const ScriptedServer gone{[](const auto&, std::size_t) { return Reply{}; }};
+        url = gone.url();
+    }
+    Http http{{}};
+    const HttpAnswer answer = perform_one(http, post(url));
+    EXPECT_FALSE(answer.arrived());
+    EXPECT_FALSE(answer.sent);
+    EXPECT_NE(answer.error, "");
+}
+
+TEST(HttpTest, a_request_on_a_connection_that_dies_is_not_sent_again) {
+    ScriptedServer server{[](const auto&, std::size_t number) {
+        return number == 0 ? Reply{ScriptedServer::answer(200, "{}")} : Reply{"", true};
+    }};
+    Http http{{}};
+    EXPECT_EQ(perform_one(http, post(server.url())).status, 200);
+    const HttpAnswer answer = perform_one(http, post(server.url()));
+    EXPECT_FALSE(answer.arrived());
+    EXPECT_TRUE(answer.sent);
+    EXPECT_EQ(server.requests().size(), 2U);
+}
+
+TEST(HttpTest, a_server_that_does_not_answer_in_time_leaves_the_outcome_open) {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool over = false;
+    ScriptedServer server{[&](const auto&, std::size_t) {
+        std::unique_lock lock{mutex};
+        changed.wait(lock, [&] { return over; });
+        return Reply{"", true};
+    }};
+    Http http{{}};
+    HttpRequest request = post(server.url());
+    request.timeout = std::chrono::milliseconds{50};
+    const HttpAnswer answer = perform_one(http, request);
+    EXPECT_FALSE(answer.arrived());
+    EXPECT_TRUE(answer.sent);
+    const std::lock_guard lock{mutex};
+    over = true;
+    changed.notify_all();
+}
+
+TEST(HttpTest, plain_http_where_tls_is_spoken_to_is_an_error) {
+    ScriptedServer plain{[](const auto&, std::size_t) { return Reply{ScriptedServer::answer(200, "{}"), true}; }};
+    Http http{{}};
+    HttpRequest request = post("https://" + plain.address() + "/");
+    request.timeout = std::chrono::milliseconds{500};
+    const HttpAnswer answer = perform_one(http, request);
+    EXPECT_FALSE(answer.arrived());
+    EXPECT_FALSE(answer.sent);
+    EXPECT_TRUE(plain.requests().empty());
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
