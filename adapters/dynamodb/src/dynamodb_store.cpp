@@ -1,0 +1,460 @@
+#include "dynamodb_store.h"
+
+#include "answers.h"
+#include "endpoint.h"
+
+#include <varve/core/ids.h>
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <set>
+
+namespace varve::dynamodb {
+namespace {
+
+/// DynamoDB's own limit. It counts the names of the key's attributes, too, which the port does not.
+constexpr std::size_t server_item_bytes_max = 400 * 1024;
+constexpr std::size_t item_bytes_max = server_item_bytes_max - 4;
+constexpr std::size_t atomic_writes_max = 100;
+constexpr std::size_t batch_keys_max = 100;
+constexpr std::uint32_t segments_max = 1'000'000;
+
+std::size_t item_bytes_max_of(const Table& table) {
+    const store::TableSchema& schema = table.schema;
+    return std::min(item_bytes_max,
+                    server_item_bytes_max - schema.partition_attribute.size() - schema.sort_attribute.size());
+}
+
+// How a page's `next` names the last key that was read: the sort key alone, or for a scan
+//     size of the partition key in bytes ':' partition key [sort key]
+std::string sort_token(const store::SortKey& sort) {
+    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
+    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
+    return {};
+}
+
+[[noreturn]] void throw_foreign(const Table& table) {
+    throw InvalidError("the page's `next` does not belong to table '" + table.schema.name + "'");
+}
+
+store::SortKey parse_sort_token(const Table& table, std::string_view token) {
+    switch (table.schema.sort) {
+        case store::SortType::none:
+            if (token.empty()) return {};
+            break;
+        case store::SortType::text:
+            if (!token.empty()) return std::string{token};
+            break;
+        case store::SortType::integer: {
+            std::int64_t number = 0;
+            const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
+            if (error == std::errc{} && end == token.data() + token.size()) return number;
+            break;
+        }
+    }
+    throw_foreign(table);
+}
+
+std::string key_token(const store::Key& key) {
+    return std::to_string(key.partition.size()) + ":" + key.partition + sort_token(key.sort);
+}
+
+store::Key parse_key_token(const Table& table, std::string_view token) {
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), size);
+    const std::string_view rest{end, static_cast<std::size_t>(token.data() + token.size() - end)};
+    if (error != std::errc{} || !rest.starts_with(':') || size > rest.size() - 1) throw_foreign(table);
+    return {.table = table.schema.name,
+            .partition = std::string{rest.substr(1, size)},
+            .sort = parse_sort_token(table, rest.substr(1 + size))};
+}
+
+/// Throws InvalidError unless partition and bounds could be those of a key.
+void check(const Table& table, const store::Query& query) {
+    const store::TableSchema& schema = table.schema;
+    if (schema.sort == store::SortType::none) {
+        throw InvalidError("table '" + schema.name + "' has no sort key to query by; read its items by key");
+    }
+    if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' with limit 0");
+    store::Key key{.table = schema.name, .partition = query.partition, .sort = std::int64_t{0}};
+    if (schema.sort == store::SortType::text) key.sort = "any";
+    check(schema, key);
+    for (const store::SortKey* const bound : {&query.first, &query.last}) {
+        if (std::holds_alternative<std::monostate>(*bound)) continue;
+        key.sort = *bound;
+        check(schema, key);
+    }
+}
+
+/// The body of what must have been done; throws what it failed with.
+std::string body_of(Reply reply) {
+    if (auto* done = std::get_if<Done>(&reply)) return std::move(done->body);
+    if (auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
+    throw CorruptionError("the server refuses, by " + std::get<Declined>(reply).name + ", what has no condition");
+}
+
+Table server_table(const Options& options, const store::TableSchema& schema) {
+    return {.name = options.prefix + "." + schema.name, .schema = schema};
+}
+
+}  // namespace
+
+std::shared_ptr<store::ItemStore> open(const Options& options) {
+    return std::make_shared<DynamoDbStore>(options);
+}
+
+DynamoDbStore::DynamoDbStore(const Options& options)
+    : options_(options),
+      client_(client_parts(options)),
+      retry_(Client::Parts{}.retry),
+      has_transactions_(has_transactions()) {}
+
+bool DynamoDbStore::has_transactions() {
+    if (options_.transactions != Transactions::probe) return options_.transactions == Transactions::on;
+    Reply reply = client_.send(probe_transactions());
+    auto* failed = std::get_if<Failed>(&reply);
+    if (failed == nullptr) return true;
+    if (failed->name == "UnknownOperationException") return false;
+    if (failed->name == "ValidationException") return true;
+    raise(failed->failure);
+}
+
+store::Capabilities DynamoDbStore::capabilities() const {
+    return {.item_bytes_max = item_bytes_max,
+            .atomic_writes_max = has_transactions_ ? atomic_writes_max : 0,
+            .ordered_changes = false};
+}
+
+const Table& DynamoDbStore::table(const std::string& name) const {
+    const std::shared_lock lock{tables_mutex_};
+    const auto found = tables_.find(name);
+    if (found == tables_.end()) throw InvalidError("no table '" + name + "'; call ensure_table first");
+    return *found->second;
+}
+
+// --- tables ----------------------------------------------------------------------------------------------------------
+
+void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
+    check(schema);
+    {
+        const std::shared_lock lock{tables_mutex_};
+        const auto found = tables_.find(schema.name);
+        if (found != tables_.end() && found->second->schema == schema) return;
+    }
+    const Table table = server_table(options_, schema);
+    if (!check_existing(table)) {
+        if (options_.tables == Tables::expect) {
+            throw ConfigError("there is no table '" + table.name + "', and tables=expect does not let varve create " +
+                              to_string(schema));
+        }
+        create(table);
+        if (!check_existing(table))
+            throw UnavailableError("table '" + table.name + "' is gone as soon as it is created");
+    }
+    wait_until_active(table);
+    if (!schema.expiry_attribute.empty()) ensure_expiry(table);
+    const std::lock_guard lock{tables_mutex_};
+    tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
+}
+
+bool DynamoDbStore::check_existing(const Table& table) {
+    Reply reply = client_.send(describe_table(table));
+    if (const auto* failed = std::get_if<Failed>(&reply); failed && failed->name == "ResourceNotFoundException") {
+        return false;
+    }
+    const DescribedTable found = parse_described_table(body_of(std::move(reply)));
+    const store::TableSchema& schema = table.schema;
+    const std::string sort_type = schema.sort == store::SortType::none      ? ""
+                                  : schema.sort == store::SortType::integer ? "N"
+                                                                            : "S";
+    if (found.partition_attribute != schema.partition_attribute || found.partition_type != "S" ||
+        found.sort_attribute != schema.sort_attribute || found.sort_type != sort_type) {
+        std::string shape = found.partition_attribute + " " + found.partition_type;
+        if (!found.sort_attribute.empty()) shape += ", " + found.sort_attribute + " " + found.sort_type;
+        throw ConfigError("table '" + table.name + "' exists with the key (" + shape + ") and was asked for as " +
+                          to_string(schema));
+    }
+    return true;
+}
+
+void DynamoDbStore::create(const Table& table) {
+    Reply reply = client_.send(create_table(table));
+    // Another process was quicker.
+    if (const auto* failed = std::get_if<Failed>(&reply); failed && failed->name == "ResourceInUseException") return;
+    (void)body_of(std::move(reply));
+}
+
+void DynamoDbStore::wait_until_active(const Table& table) {
+    const RetryPolicy patience{.first_delay = std::chrono::milliseconds{20},
+                               .delay_max = std::chrono::seconds{2},
+                               .time_max = std::chrono::minutes{2}};
+    for (Backoff backoff{patience, options_.runtime};;) {
+        if (parse_described_table(body_of(client_.send(describe_table(table)))).active) return;
+        if (!backoff.next()) throw UnavailableError("table '" + table.name + "' is not active after two minutes");
+    }
+}
+
+void DynamoDbStore::ensure_expiry(const Table& table) {
+    Reply described = client_.send(describe_time_to_live(table));
+    const auto lacks = [](const Reply& reply) {
+        const auto* failed = std::get_if<Failed>(&reply);
+        return failed != nullptr && failed->name == "UnknownOperationException";
+    };
+    // The port lets a store keep what has expired.
+    if (lacks(described)) return;
+    const std::string current = parse_time_to_live(body_of(std::move(described)));
+    if (current == table.schema.expiry_attribute) return;
+    if (!current.empty()) {
+        throw ConfigError("items of table '" + table.name + "' expire by '" + current + "' and it was asked for as " +
+                          to_string(table.schema));
+    }
+    if (options_.tables == Tables::expect) return;
+    Reply updated = client_.send(update_time_to_live(table));
+    if (lacks(updated)) return;
+    // Two processes may do this at once; the second is told that it is done already, in words only.
+    if (const auto* failed = std::get_if<Failed>(&updated); failed && failed->name == "ValidationException") {
+        if (parse_time_to_live(body_of(client_.send(describe_time_to_live(table)))) == table.schema.expiry_attribute)
+            return;
+    }
+    (void)body_of(std::move(updated));
+}
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+std::vector<std::optional<store::Item>> DynamoDbStore::read(std::span<const store::Key> keys) {
+    std::map<store::Key, std::size_t> places;
+    std::vector<TableKey> distinct;
+    std::vector<std::size_t> place_of;
+    for (const store::Key& key : keys) {
+        const Table& source = table(key.table);
+        check(source.schema, key);
+        const auto [place, is_new] = places.try_emplace(key, distinct.size());
+        if (is_new) distinct.push_back({&source, &key});
+        place_of.push_back(place->second);
+    }
+    const auto found = read_distinct(distinct);
+    std::vector<std::optional<store::Item>> items;
+    items.reserve(keys.size());
+    for (const std::size_t place : place_of) items.push_back(found[place]);
+    return items;
+}
+
+std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<const TableKey> keys) {
+    std::vector<std::optional<store::Item>> items(keys.size());
+    if (keys.empty()) return items;
+    if (keys.size() == 1) {
+        items[0] = parse_get_item(body_of(client_.send(get_item(keys[0]))), *keys[0].table);
+        return items;
+    }
+    std::map<store::Key, std::size_t> places;
+    std::map<std::string_view, const Table*> by_name;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        places.emplace(*keys[i].key, i);
+        by_name.emplace(keys[i].table->name, keys[i].table);
+    }
+    const FindTable find = [&by_name](std::string_view name) {
+        const auto found = by_name.find(name);
+        return found == by_name.end() ? nullptr : found->second;
+    };
+    const auto place = [&places](const store::Key& key) {
+        const auto found = places.find(key);
+        if (found == places.end()) throw CorruptionError("the server answers with " + to_string(key) + ", unasked");
+        return found->second;
+    };
+    std::vector<TableKey> open(keys.begin(), keys.end());
+    for (Backoff backoff{retry_, options_.runtime};;) {
+        std::vector<Call> calls;
+        for (std::size_t from = 0; from < open.size(); from += batch_keys_max) {
+            calls.push_back(
+                batch_get_item(std::span{open}.subspan(from, std::min(batch_keys_max, open.size() - from))));
+        }
+        const std::size_t asked = open.size();
+        std::vector<TableKey> left;
+        for (Reply& reply : client_.send(calls)) {
+            BatchOfItems batch = parse_batch_get_item(body_of(std::move(reply)), find);
+            for (store::Record& record : batch.records) items[place(record.key)] = std::move(record.item);
+            for (const store::Key& key : batch.unprocessed) left.push_back(keys[place(key)]);
+        }
+        open = std::move(left);
+        if (open.empty()) return items;
+        // What is left is often only what did not fit into one answer.
+        if (!(open.size() < asked ? backoff.next_at_once() : backoff.next())) {
+            throw UnavailableError("the server leaves " + std::to_string(open.size()) + " of " +
+                                   std::to_string(keys.size()) + " reads unprocessed, the first of " +
+                                   to_string(*open.front().key) + "; its throughput is used up");
+        }
+    }
+}
+
+store::Page DynamoDbStore::query(const store::Query& query) {
+    const Table& source = table(query.table);
+    check(source, query);
+    std::optional<store::Key> after;
+    if (query.next) {
+        after = store::Key{
+            .table = query.table, .partition = query.partition, .sort = parse_sort_token(source, *query.next)};
+    }
+    const auto open = [](const store::SortKey& bound) { return std::holds_alternative<std::monostate>(bound); };
+    // The server calls an empty range invalid.
+    if (!open(query.first) && !open(query.last) && query.last < query.first) return {};
+    PageOfItems found = parse_page(body_of(client_.send(dynamodb::query(source, query, after))), source);
+    store::Page page{.records = std::move(found.records), .next = {}};
+    if (found.last) page.next = sort_token(found.last->sort);
+    return page;
+}
+
+store::Page DynamoDbStore::scan(const store::Scan& scan) {
+    const Table& source = table(scan.table);
+    if (scan.segment >= scan.segments || scan.segments > segments_max) {
+        throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
+                           " of " + std::to_string(scan.segments) + "; they are counted from 0, to at most " +
+                           std::to_string(segments_max));
+    }
+    if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' with limit 0");
+    std::optional<store::Key> after;
+    if (scan.next) after = parse_key_token(source, *scan.next);
+    PageOfItems found = parse_page(body_of(client_.send(dynamodb::scan(source, scan, after))), source);
+    store::Page page{.records = std::move(found.records), .next = {}};
+    if (found.last) page.next = key_token(*found.last);
+    return page;
+}
+
+// --- writing ---------------------------------------------------------------------------------------------------------
+
+std::vector<TableWrite> DynamoDbStore::checked(std::span<const store::Write> writes) const {
+    std::vector<TableWrite> result;
+    result.reserve(writes.size());
+    for (const store::Write& write : writes) {
+        const Table& target = table(write.key.table);
+        check(target.schema, write, item_bytes_max_of(target));
+        result.push_back({&target, &write});
+    }
+    return result;
+}
+
+store::WriteAnswer DynamoDbStore::failed(const store::Write& write, Failed failed) const {
+    // The only thing that the server finds invalid and the port does not is an update's result.
+    if (failed.name == "ValidationException" && std::holds_alternative<store::Update>(write.action) &&
+        failed.failure.message.find("ize") != std::string::npos) {
+        failed.failure.message = "the update would let the item " + to_string(write.key) +
+                                 " grow beyond the limit of " + std::to_string(server_item_bytes_max) + " bytes";
+    }
+    return std::move(failed.failure);
+}
+
+std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Write> writes) {
+    store::check(writes, store::Batch::independent);
+    const std::vector<TableWrite> targets = checked(writes);
+    std::vector<std::optional<store::WriteAnswer>> answers(writes.size());
+    std::vector<std::size_t> open(writes.size());
+    for (std::size_t i = 0; i < open.size(); ++i) open[i] = i;
+    for (Backoff backoff{retry_, options_.runtime}; !open.empty();) {
+        std::vector<Call> calls;
+        for (const std::size_t i : open) calls.push_back(write_item(targets[i]));
+        std::vector<Reply> replies = client_.send(calls);
+        std::vector<std::size_t> untold;
+        for (std::size_t at = 0; at < open.size(); ++at) {
+            const std::size_t i = open[at];
+            if (std::holds_alternative<Done>(replies[at])) {
+                answers[i] = store::Applied{};
+            } else if (auto* failure = std::get_if<Failed>(&replies[at])) {
+                answers[i] = failed(writes[i], std::move(*failure));
+            } else {
+                auto item = parse_refusing_item(std::get<Declined>(replies[at]).body, *targets[i].table);
+                if (item) tells_items_ = true;
+                if (item || tells_items_) {
+                    answers[i] = store::Refused{std::move(item)};
+                } else {
+                    untold.push_back(i);
+                }
+            }
+        }
+        open.clear();
+        if (untold.empty()) break;
+        // A server that does not tell the item is asked for it. It may have changed meanwhile, so that the condition
+        // holds now: then the write, which certainly was not applied, is sent again.
+        std::vector<TableKey> keys;
+        for (const std::size_t i : untold) keys.push_back({targets[i].table, &writes[i].key});
+        auto items = read_distinct(keys);
+        for (std::size_t at = 0; at < untold.size(); ++at) {
+            const std::size_t i = untold[at];
+            const bool holds_now = holds(writes[i].condition, items[at] ? &*items[at] : nullptr);
+            if (holds_now) {
+                open.push_back(i);
+            } else {
+                answers[i] = store::Refused{std::move(items[at])};
+            }
+        }
+        if (!open.empty() && !backoff.next_at_once()) {
+            for (const std::size_t i : open) {
+                answers[i] =
+                    Failure{.kind = ErrorKind::unavailable,
+                            .message = "the item " + to_string(writes[i].key) +
+                                       " refuses the write and meets its condition when it is read, again and "
+                                       "again; others keep changing it, or another program stores an attribute "
+                                       "of a type that varve does not know"};
+            }
+            break;
+        }
+    }
+    std::vector<store::WriteAnswer> result;
+    result.reserve(answers.size());
+    for (auto& answer : answers) result.push_back(*std::move(answer));
+    return result;
+}
+
+store::AtomicAnswer DynamoDbStore::write_atomically(std::span<const store::Write> writes) {
+    if (!has_transactions_) return ItemStore::write_atomically(writes);
+    store::check(writes, store::Batch::atomic);
+    if (writes.size() > atomic_writes_max) {
+        throw InvalidError("an atomic batch of " + std::to_string(writes.size()) + " writes, at most " +
+                           std::to_string(atomic_writes_max) + " are allowed");
+    }
+    const std::vector<TableWrite> targets = checked(writes);
+    if (targets.empty()) return store::Applied{};
+    for (Backoff backoff{retry_, options_.runtime};;) {
+        Reply reply = client_.send(transact_write_items(targets, uuid7(options_.runtime)));
+        if (std::holds_alternative<Done>(reply)) return store::Applied{};
+        if (auto* failed = std::get_if<Failed>(&reply)) return std::move(failed->failure);
+        bool again = false;
+        store::AtomicAnswer answer = cancelled(targets, std::get<Declined>(reply), backoff, again);
+        if (!again) return answer;
+    }
+}
+
+store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes, const Declined& declined,
+                                             Backoff& backoff, bool& again) {
+    std::vector<const Table*> tables;
+    for (const TableWrite& one : writes) tables.push_back(one.table);
+    std::vector<CancellationReason> reasons = parse_cancellation(declined.body, tables);
+    store::RefusedBatch refusal;
+    const CancellationReason* busy = nullptr;
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+        CancellationReason& reason = reasons[i];
+        const store::Key& key = writes[i].write->key;
+        if (reason.code == "ConditionalCheckFailed") {
+            refusal.refused.push_back({i, std::move(reason.item)});
+        } else if (reason.code == "TransactionConflict" || reason.code == "ThrottlingError" ||
+                   reason.code == "ProvisionedThroughputExceeded") {
+            busy = &reason;
+        } else if (reason.code != "None" && !reason.code.empty()) {
+            const bool too_large = reason.message.find("ize") != std::string::npos;
+            return Failure{
+                .kind = ErrorKind::invalid,
+                .message = "the transaction's write of the item " + to_string(key) + " is not allowed: " + reason.code +
+                           (reason.message.empty() ? "" : ": " + reason.message) +
+                           (too_large ? "; at most " + std::to_string(server_item_bytes_max) + " bytes are" : "")};
+        }
+    }
+    // Which conditions held is only known of a transaction that nobody disturbed.
+    if (busy != nullptr) {
+        again = backoff.next();
+        return Failure{.kind = ErrorKind::unavailable,
+                       .message = "the transaction was cancelled by the server each time: " + busy->code};
+    }
+    if (refusal.refused.empty()) throw CorruptionError("the server cancels a transaction for no reason");
+    return refusal;
+}
+
+}  // namespace varve::dynamodb

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "client.h"
+#include "table.h"
+
+#include <varve/dynamodb/dynamodb.h>
+#include <varve/store/item_store.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+namespace varve::dynamodb {
+
+/// The store: each call of the port becomes requests that are in flight at once.
+class DynamoDbStore final : public store::ItemStore {
+  public:
+    explicit DynamoDbStore(const Options& options);
+
+    void ensure_table(const store::TableSchema& schema) override;
+    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
+    store::Page query(const store::Query& query) override;
+    store::Page scan(const store::Scan& scan) override;
+    store::Capabilities capabilities() const override;
+    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
+
+  private:
+    /// Throws InvalidError if nobody ensured it.
+    const Table& table(const std::string& name) const;
+    bool has_transactions();
+    /// Checks each write, before any is sent.
+    std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
+    std::vector<std::optional<store::Item>> read_distinct(std::span<const TableKey> keys);
+    store::WriteAnswer failed(const store::Write& write, Failed failed) const;
+    store::AtomicAnswer cancelled(std::span<const TableWrite> writes, const Declined& declined, Backoff& backoff,
+                                  bool& again);
+
+    void create(const Table& table);
+    void wait_until_active(const Table& table);
+    /// False if there is no such table.
+    bool check_existing(const Table& table);
+    void ensure_expiry(const Table& table);
+
+    const Options options_;
+    Client client_;
+    const RetryPolicy retry_;
+    const bool has_transactions_;
+    /// A refused write came back with its item once, so that one without an item had none.
+    std::atomic<bool> tells_items_{false};
+
+    mutable std::shared_mutex tables_mutex_;
+    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_;  // guarded by tables_mutex_; only grows
+};
+
+}  // namespace varve::dynamodb

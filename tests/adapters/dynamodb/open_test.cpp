@@ -1,0 +1,92 @@
+#include "endpoint.h"
+#include "scripted_server.h"
+
+#include <varve/core/error.h>
+#include <varve/store/open.h>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+std::string url_of(Options options) {
+    if (options.prefix.empty()) options.prefix = "bank";
+    if (options.region.empty()) options.region = "eu-west-1";
+    return client_parts(options).endpoint.url;
+}
+
+TEST(Opening, aws_is_addressed_by_its_region) {
+    EXPECT_EQ(url_of({.prefix = "bank"}), "https://dynamodb.eu-west-1.amazonaws.com/");
+    EXPECT_EQ(url_of({.prefix = "bank", .region = "cn-north-1"}), "https://dynamodb.cn-north-1.amazonaws.com.cn/");
+}
+
+TEST(Opening, plain_http_is_for_this_machine_or_by_express_wish) {
+    for (const char* host : {"127.0.0.1:8000", "localhost:8000", "[::1]:8000", "127.1.2.3"}) {
+        EXPECT_EQ(url_of({.host = host, .prefix = "bank"}), "http://" + std::string{host} + "/");
+        EXPECT_EQ(url_of({.host = host, .prefix = "bank", .ca_file = "ca.pem"}), "https://" + std::string{host} + "/");
+    }
+    for (const char* host : {"example.com", "127.0.0.1.example.com:80", "localhost.example.com", "10.0.0.1:8000",
+                             "127.0.0.1.1", "127.0.0.256", "127.0.0", "[::2]"}) {
+        EXPECT_EQ(url_of({.host = host, .prefix = "bank"}), "https://" + std::string{host} + "/");
+        EXPECT_EQ(url_of({.host = host, .prefix = "bank", .insecure = true}), "http://" + std::string{host} + "/");
+    }
+}
+
+TEST(Opening, what_would_get_into_a_host_or_a_table_is_checked) {
+    for (const char* url : {"dynamodb:bank",
+                            "dynamodb://127.0.0.1:8000",
+                            "dynamodb://127.0.0.1:8000/",
+                            "dynamodb://127.0.0.1:8000/a.b",
+                            "dynamodb://127.0.0.1:8000/a/b",
+                            "dynamodb://user:password@host/bank",
+                            "dynamodb://ho st/bank",
+                            "dynamodb://host:port/bank",
+                            "dynamodb://host:/bank",
+                            "dynamodb://:80/bank",
+                            "dynamodb://host:65536/bank",
+                            "dynamodb://[::1/bank",
+                            "dynamodb:///bank?region=EU",
+                            "dynamodb:///bank?region=evil.example.com%2F",
+                            "dynamodb:///bank?region=a%23",
+                            "dynamodb:///bank?region=x&transactions=maybe",
+                            "dynamodb:///bank?region=x&tables=drop",
+                            "dynamodb:///bank?region=x&insecure=1",
+                            "dynamodb:///bank?region=x&timeout_ms=0",
+                            "dynamodb:///bank?region=x&zone=1"}) {
+        EXPECT_THROW((void)varve::open(url), ConfigError) << url;
+    }
+}
+
+TEST(Opening, transactions_are_probed_or_declared) {
+    for (const auto& [answer, atomic] : std::initializer_list<std::pair<std::string, std::size_t>>{
+             {R"({"__type":"com.amazon.coral.service#UnknownOperationException"})", 0},
+             {R"({"__type":"com.amazon.coral.validate#ValidationException","message":"1 error"})", 100}}) {
+        const ScriptedServer server{
+            [&](const auto&, std::size_t) { return ScriptedServer::Reply{ScriptedServer::answer(400, answer)}; }};
+        const std::string url = "dynamodb://" + server.address() + "/bank?region=eu-west-1";
+        EXPECT_EQ(varve::open(url)->capabilities().atomic_writes_max, atomic);
+        EXPECT_EQ(server.requests().size(), 1U);
+        EXPECT_EQ(varve::open(url + "&transactions=on")->capabilities().atomic_writes_max, 100U);
+        EXPECT_EQ(varve::open(url + "&transactions=off")->capabilities().atomic_writes_max, 0U);
+        EXPECT_EQ(server.requests().size(), 1U);
+    }
+}
+
+TEST(Opening, tables_that_may_not_be_created_must_be_there) {
+    const ScriptedServer server{[](const auto&, std::size_t) {
+        return ScriptedServer::Reply{ScriptedServer::answer(
+            400, R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"})")};
+    }};
+    const auto store =
+        varve::open("dynamodb://" + server.address() + "/bank?region=eu-west-1&transactions=off&tables=expect");
+    try {
+        store->ensure_table({.name = "events", .partition_attribute = "id"});
+        FAIL() << "no error";
+    } catch (const ConfigError& error) {
+        EXPECT_NE(std::string{error.what()}.find("bank.events"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(server.requests().size(), 1U);
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
