@@ -21,7 +21,8 @@ struct Settings {
     Scale scale;
     std::uint64_t clients;
     std::uint64_t sweepers;
-    unsigned commands;  ///< of each client
+    unsigned commands;           ///< of each client
+    std::uint64_t think_us_max;  ///< between two of them
     transactions::Options transactions;
     testing::FaultRates faults;
     double stop = 0;   ///< probabilities, at each moment of each request
@@ -31,6 +32,7 @@ struct Settings {
     double clock_drift_max = 0;
     double no_atomic_writes = 0;  ///< probability, of each process
     std::size_t item_bytes_max = SIZE_MAX;
+    std::uint64_t steps_max = 3'000'000;  ///< of the scheduler; more is an endless loop
 };
 
 /// What became of one seed.

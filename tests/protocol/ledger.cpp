@@ -74,6 +74,7 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     const std::string is = revision(write.key, after);
     if (is_slot(write.key) && after && after->contains("reserved"))
         reserved_.emplace(*store::text(*after, "_tx"), write.key);
+    if (after && after->contains("done") && !before->contains("done")) enter_done(is);
     if (is.empty() || is == was) return;
     if (is_slot(write.key) && write.key.partition == transaction_stream(is) && version_of(write.key) > 1) {
         // The rest of a long list of participants: it means nothing without the commit.
@@ -105,6 +106,15 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     std::ranges::sort(commit.items);
 }
 
+void Ledger::enter_done(const std::string& tx) {
+    const auto commit = commits_.find(tx);
+    for (const store::Key& key : commit == commits_.end() ? std::vector<store::Key>{} : commit->second.items) {
+        const bool there = std::ranges::any_of(effects_, [&](const Effect& e) { return e.key == key && e.rev == tx; });
+        if (!there)
+            early_.push_back("done: " + tx + " was marked done before " + store::to_string(key) + " was finalised");
+    }
+}
+
 std::vector<store::Record> Ledger::contents(const std::vector<std::string>& tables) {
     std::vector<store::Record> records;
     for (const std::string& table : tables) {
@@ -120,7 +130,7 @@ std::vector<store::Record> Ledger::contents(const std::vector<std::string>& tabl
 }
 
 std::vector<std::string> Ledger::violations_at_rest(const std::vector<std::string>& tables) {
-    std::vector<std::string> found;
+    std::vector<std::string> found = early_;
     std::map<std::string, std::vector<store::Key>> done;
     for (const Effect& effect : effects_) done[effect.rev].push_back(effect.key);
     for (auto& [tx, items] : done) {

@@ -65,11 +65,14 @@ class Ledger final : public store::ItemStore {
   private:
     void enter(const store::Write& write, const std::optional<store::Item>& before, bool atomic);
 
+    void enter_done(const std::string& tx);
+
     const std::shared_ptr<store::ItemStore> inner_;
     std::mutex mutex_;
     std::uint64_t applied_ = 0;
     std::vector<Effect> effects_;
     std::map<std::string, Commit> commits_;
+    std::vector<std::string> early_;
     std::set<std::pair<std::string, store::Key>> reserved_;                             // by transaction
     std::map<std::string, std::map<std::int64_t, std::vector<store::Key>>> continued_;  // by transaction, by slot
 };

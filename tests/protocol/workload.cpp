@@ -23,8 +23,8 @@ void Workload::set_up(Application& application, const Scale& scale) {
 void Workload::one_command() {
     const std::uint64_t choice = random_.below(100);
     if (choice < 35) return transfer();
-    if (choice < 65) return lists();
-    if (choice < 78) return read_lists();
+    if (choice < 63) return lists();
+    if (choice < 73) return read_lists();
     if (choice < 86) return read_money();
     notes();
 }
@@ -110,7 +110,13 @@ void Workload::lists() {
     std::vector<Step> steps;
     const std::uint64_t count = 1 + random_.below(shared_.scale.participants);
     const bool reads_first = random_.chance(0.5);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    const bool crossing = random_.chance(0.3);
+    if (crossing) {  // reads one and appends to the other: two of these must not pass each other
+        const std::string kind = random_.chance(0.7) ? "s" : "r";
+        const std::uint64_t first = random_.below(2);
+        steps = {{kind + std::to_string(first), 0}, {kind + std::to_string(1 - first), shared_.next_operation()}};
+    }
+    for (std::uint64_t i = 0; !crossing && i < count; ++i) {
         const bool appends = random_.chance(0.6);
         steps.push_back({list(), appends ? shared_.next_operation() : 0});
         if (appends && reads_first) steps.insert(steps.end() - 1, {steps.back().key, 0});
@@ -212,7 +218,7 @@ void Workload::read_money() {
 void Workload::notes() {
     const std::string partition = std::to_string(random_.below(std::min<std::uint64_t>(shared_.scale.keys, 3)));
     const std::string name = std::to_string(random_.below(8));
-    const bool frees = random_.chance(0.4);
+    const bool frees = random_.chance(0.3);
     const std::int64_t operation = shared_.next_operation();
     std::size_t seen = 0;
     const Told told = attempt(shared_.record.commands[operation], [&] {

@@ -1,3 +1,5 @@
+#include "../transactions/mutants.h"
+
 #include <varve/commands/application.h>
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
@@ -120,7 +122,8 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
 }
 
 std::variant<Outcome, Conflict> Application::attempt(Command& command) {
-    const std::string id = uuid7(options_.runtime);
+    const std::string id =
+        VARVE_MUTANT("one id for all attempts") ? "tx-" + to_string(command.began) : uuid7(options_.runtime);
     std::optional<Reservation> reservation;
     if (command.attempts > options_.transactions.escalate_after) {
         reservation.emplace(coordinator_, id, command.began);

@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/coordinator.h>
 
@@ -102,7 +104,9 @@ class Attempt {
     }
     /// A primary that others may have read is prepared too before anything is validated, or two transactions that read
     /// each other's primaries would both commit (write skew). Nobody reads one of the transaction's own.
-    bool holds_primary() const { return plan_.validates() && !has_primary_of_its_own_; }
+    bool holds_primary() const {
+        return plan_.validates() && !has_primary_of_its_own_ && !VARVE_MUTANT("the primary is not held");
+    }
     bool fits_native() const {
         return c_.options_.strategy == Strategy::automatic && plan_.ranges_read.empty() && plan_.held.empty() &&
                participants_.size() + plan_.heads_read.size() + plan_.rows_read.size() <=
@@ -135,7 +139,8 @@ class Attempt {
         // Fenced: the stream has not moved, so the decision stands. But nobody may learn of another primary epoch than
         // the one that was sent with the prepares.
         const Epoch epoch = std::get<Free>(slot).epoch;
-        if (epoch != participant.epoch && claims_were_sent_ && &participant == &primary()) {
+        if (epoch != participant.epoch && claims_were_sent_ && &participant == &primary() &&
+            !VARVE_MUTANT("the primary's epoch changes after the prepares")) {
             return moved(participant.key, "was fenced by somebody else");
         }
         participant.epoch = epoch;
@@ -163,7 +168,7 @@ class Attempt {
     Obstacle meet_row_read(const store::Key& key, const std::optional<std::string>& rev,
                            const std::optional<store::Item>& current) {
         const Row row = decode_row(key, current);
-        if (row.intent) return meet_claim(key, *current);
+        if (row.intent && !VARVE_MUTANT("validation overlooks intents")) return meet_claim(key, *current);
         return row.image.rev == rev ? Obstacle::none : moved(key, "was written by somebody else");
     }
 
@@ -270,6 +275,7 @@ class Attempt {
     }
 
     void add_checks(std::vector<store::Write>& writes) const {
+        if (VARVE_MUTANT("what a native transaction read is not checked")) return;
         for (const HeadRead& read : plan_.heads_read)
             writes.push_back({read.next, store::Check{}, free_at_any_epoch()});
         for (const RowRead& read : plan_.rows_read)
@@ -302,7 +308,8 @@ class Attempt {
     std::variant<Commit, Conflict> run_protocol() {
         claims_were_sent_ = true;
         try {
-            if (prepare() && validate()) return commit_primary();
+            const bool early = VARVE_MUTANT("validation before the prepares");
+            if (early ? validate() && prepare() : prepare() && validate()) return commit_primary();
         } catch (const InDoubtError&) {
             throw;
         } catch (const CorruptionError&) {
@@ -344,6 +351,10 @@ class Attempt {
                 } else if (const auto* failure = std::get_if<Failure>(&answers[i])) {
                     unanswered = failure;
                     prepare_unanswered_ = prepare_unanswered_ || failure->in_doubt;
+                    if (VARVE_MUTANT("a commit without an answer to every prepare")) {
+                        unanswered = nullptr;
+                        open[i]->prepared = true;
+                    }
                 } else {
                     open[i]->prepared = true;
                 }
@@ -362,7 +373,7 @@ class Attempt {
     /// Step 3. Strictly after all prepares and before the commit: what was read and is not written still stands as
     /// read, and nobody has a claim on it.
     bool validate() {
-        if (!plan_.validates()) return true;
+        if (!plan_.validates() || VARVE_MUTANT("no validation")) return true;
         std::vector<store::Key> keys;
         for (const HeadRead& read : plan_.heads_read) keys.push_back(read.next);
         for (const RowRead& read : plan_.rows_read) keys.push_back(read.key);
@@ -468,6 +479,10 @@ class Attempt {
             }
             const auto& failure = std::get<Failure>(answer);
             unanswered = unanswered || failure.in_doubt;
+            if (VARVE_MUTANT("a lost answer is taken for an abort")) {
+                undo_prepared();
+                return conflict();
+            }
             met_ = "the store did not answer: " + failure.message;
             if (worth_repeating(failure) && !answers_are_overdue() && backoff_.next()) continue;
             if (!unanswered) raise(failure);
@@ -499,7 +514,7 @@ class Attempt {
                 for (const store::WriteAnswer& answer : store.write(writes)) {
                     all_answered = all_answered && !std::holds_alternative<Failure>(answer);
                 }
-                if (!has_rows || !all_answered) return;
+                if (!has_rows || !(all_answered || VARVE_MUTANT("done before all is finalised"))) return;
                 const store::Write done = mark_done(primary, tx);
                 static_cast<void>(store.write({&done, 1}));
             });

@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/reader.h>
 
@@ -119,7 +121,9 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
     for (std::size_t i = 0; i < primaries.size(); ++i) {
         const Slot slot = decode_slot(primaries[i], std::move(found[i]));
         for (const auto& [index, intent] : intents[primaries[i]]) {
-            if (judge(intent.claim, slot) == Verdict::committed) {
+            const Verdict verdict = judge(intent.claim, slot);
+            if (VARVE_MUTANT("a reader ignores committed intents")) continue;
+            if (verdict == Verdict::committed || (VARVE_MUTANT("a dirty reader") && verdict == Verdict::undecided)) {
                 images[index] = after_image(intent, resolver_.tombstone_expiry());
             }
         }
@@ -130,7 +134,7 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
 std::vector<Image> Reader::rows(std::span<const store::Key> keys, Isolation isolation) {
     const auto once = [&] { return images(keys, store_.read(keys), isolation); };
     std::vector<Image> read = once();
-    if (isolation != Isolation::snapshot || keys.size() < 2) return read;
+    if (isolation != Isolation::snapshot || keys.size() < 2 || VARVE_MUTANT("a snapshot of one round")) return read;
     for (Backoff backoff{snapshot_policy, runtime_};;) {
         std::vector<Image> again = once();
         const bool same = std::equal(read.begin(), read.end(), again.begin(),

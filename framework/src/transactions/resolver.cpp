@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/resolver.h>
 
@@ -43,7 +45,10 @@ Verdict Resolver::settle(const store::Key& key, const store::Item& item, const P
     const auto may_fence = [&] {
         return claim.lease <= runtime_.clock.now() || (mine != nullptr && *mine < claim.rank());
     };
-    if (resolution.verdict == Verdict::undecided && may_fence()) resolution = fence(claim, resolution.primary);
+    if (resolution.verdict == Verdict::undecided && may_fence()) {
+        resolution = VARVE_MUTANT("undo without fencing") ? Resolution{Verdict::aborted, Free{}}
+                                                          : fence(claim, resolution.primary);
+    }
     if (resolution.verdict != Verdict::undecided) clear(key, item, resolution);
     return resolution.verdict;
 }

@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/row.h>
 
@@ -84,10 +86,12 @@ store::Write prepare_row(const store::Key& key, const Image& seen, const Claim& 
 }
 
 store::Write write_row(const store::Key& key, const Image& seen, const Image& image) {
+    if (VARVE_MUTANT("no tombstones") && !image.data) return {key, store::Erase{}, unclaimed_at(seen.rev)};
     return {key, replace_image(image), unclaimed_at(seen.rev)};
 }
 
 store::Write finalise_row(const store::Key& key, const Intent& intent, std::int64_t expires) {
+    if (VARVE_MUTANT("no tombstones") && !intent.after) return {key, store::Erase{}, claimed_by(intent.claim.tx)};
     store::Update update = replace_image(after_image(intent, expires));
     remove_intent(update);
     return {key, std::move(update), claimed_by(intent.claim.tx)};

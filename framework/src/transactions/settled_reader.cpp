@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/settled_reader.h>
 
@@ -17,7 +19,7 @@ SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Ti
 StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
     for (;;) {
         StreamRead read = read_once();
-        if (read.unfinalised) {
+        if (read.unfinalised && !VARVE_MUTANT("to build on what is not finalised")) {
             const store::Key key = slot_key(stream, read.head);
             const std::optional<store::Item> item = c_.store().read({&key, 1}).front();
             if (item && claim_on(key, *item)) settle(key, *item);

@@ -1,3 +1,5 @@
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/core/json.h>
 #include <varve/transactions/slot.h>
@@ -62,10 +64,13 @@ store::Item committed_item(const Committed& content) {
 }
 
 store::Item void_item(Epoch epoch) {
+    if (VARVE_MUTANT("a void that does not raise the epoch")) epoch = 1;
     return {{state_attribute, void_state}, {epoch_attribute, epoch}};
 }
 
 store::Condition pending_by(const std::string& tx) {
+    if (VARVE_MUTANT("a slot's undo and finalise do not check the transaction"))
+        return store::equals(state_attribute, pending_state);
     return store::equals(state_attribute, pending_state) && claimed_by(tx);
 }
 
@@ -134,6 +139,7 @@ Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
 }
 
 store::Condition free_at(Epoch epoch) {
+    if (VARVE_MUTANT("a void of any epoch is accepted")) return free_at_any_epoch();
     if (epoch == 0) return !store::item_exists();
     return store::equals(state_attribute, void_state) && store::equals(epoch_attribute, epoch);
 }

@@ -1,0 +1,84 @@
+#include "protocol/cluster.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <iomanip>
+#include <iostream>
+#include <string>
+
+/// Proves that the storm finds faults: plants one after the other in the protocol's own code, and storms until one
+/// seed's judgement is bad. `mutations [NAME]` prints fault, seed, and what caught it; fails if one is not found.
+namespace varve {
+namespace {
+const char* active = "";
+}
+
+namespace transactions {
+bool mutant(const char* name) {
+    return std::strcmp(active, name) == 0;
+}
+}  // namespace transactions
+
+namespace protocol {
+namespace {
+
+constexpr std::uint64_t seeds_max = 200;
+
+constexpr const char* all_mutations[] = {
+    "undo without fencing",
+    "a void that does not raise the epoch",
+    "a void of any epoch is accepted",
+    "a slot's undo and finalise do not check the transaction",
+    "a row's undo and finalise do not check the transaction",
+    "one id for all attempts",
+    "a dirty reader",
+    "a reader ignores committed intents",
+    "a snapshot of one round",
+    "to build on what is not finalised",
+    "a commit without an answer to every prepare",
+    "no validation",
+    "validation before the prepares",
+    "validation overlooks intents",
+    "the primary is not held",
+    "the primary's epoch changes after the prepares",
+    "a lost answer is taken for an abort",
+    "no tombstones",
+    "done before all is finalised",
+    "what a native transaction read is not checked",
+};
+
+/// The first seed that finds it; 0: none.
+std::uint64_t find(const char* mutation, std::string& caught_by) {
+    active = mutation;
+    for (std::uint64_t seed = 1; seed <= seeds_max; ++seed) {
+        Settings settings{seed};
+        settings.steps_max = 300'000;
+        const Result result = simulate(settings);
+        if (result.violations.empty()) continue;
+        caught_by = result.violations.front().substr(0, result.violations.front().find('\n'));
+        return seed;
+    }
+    return 0;
+}
+
+}  // namespace
+}  // namespace protocol
+}  // namespace varve
+
+int main(int argc, char** argv) {
+    std::set_terminate([] {
+        std::cout << varve::active << ": the process was terminated" << std::endl;
+        std::abort();
+    });
+    bool all_found = true;
+    for (const char* mutation : varve::protocol::all_mutations) {
+        if (argc > 1 && std::strcmp(argv[1], mutation) != 0) continue;
+        std::string caught_by;
+        const std::uint64_t seed = varve::protocol::find(mutation, caught_by);
+        all_found = all_found && seed > 0;
+        std::cout << std::left << std::setw(58) << mutation << std::right << std::setw(4)
+                  << (seed > 0 ? std::to_string(seed) : "none") << "  " << caught_by.substr(0, 110) << std::endl;
+    }
+    return all_found ? 0 : 1;
+}
