@@ -3,6 +3,9 @@
 #include "support/later.h"
 
 #include <varve/testing/manual_clock.h>
+#include <varve/transactions/sweeper.h>
+
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -233,6 +236,79 @@ TEST_F(Protocol, a_transaction_without_an_answer_to_its_prepares_is_certain_to_b
     for (const char* id : {"x", "y", "z"}) {
         EXPECT_EQ(bank.load<Account>(id).version, 0);
         ASSERT_TRUE(bank.execute<Account>(id, Deposit{7}));
+    }
+}
+
+TEST_F(Protocol, a_repeat_that_raced_with_the_first_execution_is_not_rejected) {
+    ASSERT_TRUE(bank.execute<Account>("alice", Deposit{10}));
+    Application other{store, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    const CommandOptions once{.command_id = "withdraw-1"};
+    int runs = 0;
+    const Outcome repeat = bank.transact(
+        [&](Transaction& tx) {
+            if (++runs == 1) {
+                ASSERT_TRUE(other.execute<Account>("alice", Withdraw{10}, once));
+            }
+            tx.execute<Account>("alice", Withdraw{10});
+        },
+        once);
+    ASSERT_TRUE(repeat);
+    EXPECT_TRUE(repeat->repeated);
+}
+
+TEST_F(Protocol, the_ids_of_a_transactions_events_differ) {
+    ASSERT_TRUE(bank.transact(deposit_to_three));
+    later.drain();
+    std::set<std::string> ids;
+    for (const char* id : {"x", "y", "z"}) ids.insert(bank.history<Account>(id).events.at(0).id);
+    EXPECT_EQ(ids.size(), 3u);
+}
+
+TEST_F(Protocol, a_store_that_takes_no_writes_says_so_instead_of_being_asked_for_ever) {
+    ASSERT_TRUE(bank.transact(deposit_to_three));
+    later.forget();  // its owner died before it finalised
+    store->after_write = [](auto, std::vector<store::WriteAnswer>& answers) {
+        for (auto& answer : answers) answer = Failure{ErrorKind::read_only, false, "the store is read-only"};
+    };
+    store->hold_back_writes = true;
+    try {
+        static_cast<void>(bank.execute<Account>("z", Deposit{1}));
+        FAIL() << "written to a read-only store";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::read_only);
+    }
+}
+
+TEST(BigTransactions, that_never_committed_leave_nothing_although_a_sweeper_meets_a_part_of_their_list) {
+    const auto inner = open("memory:?item_bytes_max=4096");
+    const auto hooked = std::make_shared<HookedStore>(inner);
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    Later later;
+    ApplicationOptions options{.transactions = {.strategy = Strategy::protocol},
+                               .sweep = false,
+                               .runtime = {.clock = clock},
+                               .executor = &later};
+    Application bank{hooked, options};
+    bank.project<Account>(ProjectBalance{});
+    struct Died {};
+    hooked->before_write = [](std::span<const store::Write> writes) {
+        const auto* put = std::get_if<store::Put>(&writes[0].action);
+        if (put != nullptr && put->item.contains("continued")) throw Died{};
+    };
+    EXPECT_THROW(static_cast<void>(bank.transact([](Transaction& tx) {
+                     for (int i = 0; i < 50; ++i) tx.execute<Account>("a" + std::to_string(i), Deposit{1});
+                 })),
+                 Died);
+    hooked->before_write = [](auto) {};
+    transactions::Sweeper sweeper{bank.coordinator(), {"balances"}};
+    for (int pass = 0; pass < 10; ++pass) {
+        sweeper.sweep();
+        clock.advance(std::chrono::seconds{10});
+    }
+    EXPECT_EQ(sweeper.sweep(), 0u);
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_EQ(bank.load<Account>("a" + std::to_string(i)).version, 0);
+        EXPECT_EQ(bank.rows<Balance>().get("a" + std::to_string(i)), std::nullopt);
     }
 }
 

@@ -72,7 +72,7 @@ TEST_F(Events, are_appended_and_loaded_in_order) {
     EXPECT_EQ(stream.events[1].index, 1u);
     EXPECT_EQ(stream.events[2].version, 2);
     EXPECT_EQ(stream.events[2].index, 0u);
-    EXPECT_EQ(stream.events[2].id, second->write_id + ":0");
+    EXPECT_EQ(stream.events[2].id, second->write_id + ":" + stream.events[2].stream + ":0");
     EXPECT_EQ(stream.events[2].stream, "s");
 }
 
@@ -344,7 +344,7 @@ TEST_F(Events, that_are_pending_are_resolved_by_readers_who_write_nothing) {
     write_by_hand(transactions::commit_free_slot(slot_key("primary", 1), 0, {.write_id = "t1", .payload = {}}));
     EXPECT_EQ(versions("s"), (Versions{1, 2}));
     EXPECT_EQ(events.head("s"), 2);
-    EXPECT_EQ(events.load("s").events.back().id, "t1:0");
+    EXPECT_EQ(events.load("s").events.back().id, "t1:s:0");
     EXPECT_EQ(counting->counts().writes, 0u);
 }
 

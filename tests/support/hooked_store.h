@@ -12,6 +12,7 @@ class HookedStore final : public store::ItemStore {
   public:
     explicit HookedStore(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
 
+    bool hold_back_writes = false;  ///< `after_write` gives the answers
     std::function<void()> before_read = [] {};
     std::function<void(std::span<const store::Write>)> before_write = [](auto) {};
     std::function<void(std::span<const store::Write>, std::vector<store::WriteAnswer>&)> after_write = [](auto, auto&) {
@@ -24,7 +25,8 @@ class HookedStore final : public store::ItemStore {
     }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
         before_write(writes);
-        std::vector<store::WriteAnswer> answers = inner_->write(writes);
+        std::vector<store::WriteAnswer> answers(writes.size());
+        if (!hold_back_writes) answers = inner_->write(writes);
         after_write(writes, answers);
         return answers;
     }

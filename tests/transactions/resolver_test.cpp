@@ -342,12 +342,22 @@ TEST_F(Settling, a_primary_in_an_unknown_state_is_an_error_and_nothing_is_touche
 
 TEST_F(Settling, a_list_of_participants_that_has_lost_a_part_is_an_error) {
     const Committed content{.write_id = "t", .payload = {}, .participants = {}, .continued = 2};
-    ASSERT_TRUE(
-        apply(commit_free_slot(slot_key("$tx-t", 2), 0, {.write_id = "t", .payload = {}, .participants = {other}})));
+    ASSERT_TRUE(apply(write_part(slot_key("$tx-t", 2), {.write_id = "t", .participants = {other}})));
     EXPECT_THROW(static_cast<void>(resolver.participants(content)), CorruptionError);
-    ASSERT_TRUE(
-        apply(commit_free_slot(slot_key("$tx-t", 3), 0, {.write_id = "t", .payload = {}, .participants = {row}})));
+    ASSERT_TRUE(apply(write_part(slot_key("$tx-t", 3), {.write_id = "t", .participants = {row}})));
     EXPECT_EQ(resolver.participants(content), (std::vector<store::Key>{other, row}));
+}
+
+// A delayed undo of the first prepare must not clear the second one, or epochs would go back.
+TEST_F(Settling, an_undo_is_of_one_epoch) {
+    const store::Key slot = slot_key("account-undo", 1);
+    const Claim claim{.tx = "x", .primary = slot_key("account-a", 1), .primary_epoch = 0, .lease = {}, .priority = {}};
+    ASSERT_TRUE(apply(prepare_slot(slot, 0, claim, {})));
+    ASSERT_TRUE(apply(undo_slot(slot, "x", 0)));
+    ASSERT_TRUE(apply(fence_free_slot(slot, 1)));
+    ASSERT_TRUE(apply(prepare_slot(slot, 2, claim, {})));
+    EXPECT_FALSE(apply(undo_slot(slot, "x", 0)));
+    EXPECT_TRUE(apply(undo_slot(slot, "x", 2)));
 }
 
 }  // namespace

@@ -148,7 +148,10 @@ std::variant<Outcome, Conflict> Application::attempt(Command& command) {
     // written.
     const bool rejected = tx.rejection_.has_value();  // also if the body caught what ended it
     Plan plan = rejected ? tx.reads() : tx.plan(metadata_of(command.options));
-    if (!rejected && !command_id.empty()) {
+    if (rejected && !command_id.empty()) {
+        // Executed meanwhile under this id: the next attempt returns what it did then.
+        plan.heads_read.push_back({command_slot(command_id)});
+    } else if (!command_id.empty()) {
         store::Item payload{{receipt_attribute, json::encode(receipt_of(plan, {}, 0).written)}};
         plan.slots.push_back({command_slot(command_id), executed.next.epoch, std::move(payload)});
     }
@@ -158,6 +161,9 @@ std::variant<Outcome, Conflict> Application::attempt(Command& command) {
         std::variant<Commit, Conflict> result = coordinator_.commit(plan, id, command.began);
         if (auto* conflict = std::get_if<Conflict>(&result)) return std::move(*conflict);
         commit = std::move(std::get<Commit>(result));
+    }
+    if (rejected && reservation && !reservation->is_alive()) {
+        return Conflict{.what = "the reservation was ended by somebody else", .over = true};
     }
     if (rejected) return Outcome{std::move(*tx.rejection_)};
     return Outcome{receipt_of(plan, commit, command.attempts)};
@@ -191,7 +197,7 @@ void Application::sweep(const std::stop_token& stop) {
             }
             if (!sweeper) sweeper = std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()));
             sweeper->sweep();
-        } catch (const Error& error) {
+        } catch (const std::exception& error) {
             options_.runtime.log.write(LogLevel::warning, std::string{"the sweeper will try again: "} + error.what());
         }
         options_.runtime.clock.sleep_for(options_.sweep_interval, stop);

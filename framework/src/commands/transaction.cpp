@@ -83,17 +83,22 @@ std::vector<Transaction::RowFound> Transaction::read_range(const store::Query& q
 
 Plan Transaction::plan(const Metadata& metadata) const {
     Plan plan;
-    for (const auto& [stream, touched] : aggregates_) {
-        store::Key next = slot_key(stream, touched.head + 1);
-        if (reservation_ != nullptr) {
-            HeldSlot held = reservation_->held().at(stream);
-            if (!touched.events.empty()) held.payload = events::encode_payload(touched.events, metadata, now_);
-            plan.held.push_back(std::move(held));
-        } else if (touched.events.empty()) {
-            plan.heads_read.push_back({std::move(next)});
-        } else {
-            plan.slots.push_back(
-                {std::move(next), touched.epoch, events::encode_payload(touched.events, metadata, now_)});
+    const auto payload = [&](const Touched& touched) { return events::encode_payload(touched.events, metadata, now_); };
+    if (reservation_ != nullptr) {
+        for (const auto& [stream, slot] : reservation_->held()) {
+            HeldSlot& held = plan.held.emplace_back(slot);
+            const auto touched = aggregates_.find(stream);
+            if (touched != aggregates_.end() && !touched->second.events.empty())
+                held.payload = payload(touched->second);
+        }
+    } else {
+        for (const auto& [stream, touched] : aggregates_) {
+            store::Key next = slot_key(stream, touched.head + 1);
+            if (touched.events.empty()) {
+                plan.heads_read.push_back({std::move(next)});
+            } else {
+                plan.slots.push_back({std::move(next), touched.epoch, payload(touched)});
+            }
         }
     }
     for (const auto& [key, touched] : rows_) {
@@ -112,7 +117,7 @@ Plan Transaction::plan(const Metadata& metadata) const {
 Plan Transaction::reads() const {
     Plan plan;
     for (const auto& [stream, touched] : aggregates_) {
-        // What is held cannot have moved.
+        // What is held has not moved as long as the reservation is alive, which its owner looks at.
         if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.head + 1)});
     }
     for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});

@@ -22,6 +22,16 @@ bool Error::retryable() const noexcept {
     return !in_doubt_ && (kind_ == ErrorKind::conflict || kind_ == ErrorKind::unavailable || kind_ == ErrorKind::busy);
 }
 
+bool worth_repeating(const Failure& failure) noexcept {
+    return failure.in_doubt || failure.kind == ErrorKind::unavailable || failure.kind == ErrorKind::busy;
+}
+
+void raise_certain(Failure failure) {
+    failure.in_doubt = false;
+    if (failure.kind == ErrorKind::in_doubt) failure.kind = ErrorKind::unavailable;
+    raise(failure);
+}
+
 void raise(const Failure& failure) {
     if (failure.in_doubt) throw InDoubtError(failure.message);
     switch (failure.kind) {

@@ -79,7 +79,7 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
         events.push_back({.stream = stream,
                           .version = version,
                           .index = index,
-                          .id = content.write_id + ":" + std::to_string(index),
+                          .id = content.write_id + ":" + stream + ":" + std::to_string(index),
                           .time = Time{Duration{*time}},
                           .event = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)},
                           .metadata = shared});

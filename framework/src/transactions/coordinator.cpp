@@ -1,6 +1,7 @@
 #include "mutants.h"
 
 #include <varve/core/error.h>
+#include <varve/core/json.h>
 #include <varve/transactions/coordinator.h>
 
 #include <algorithm>
@@ -40,10 +41,6 @@ struct Participant {
     bool prepared = false;
     bool maybe_prepared = false;  // a prepare was sent and not answered
 };
-
-bool worth_repeating(const Failure& failure) {
-    return failure.in_doubt || failure.kind == ErrorKind::unavailable || failure.kind == ErrorKind::busy;
-}
 
 }  // namespace
 
@@ -307,17 +304,17 @@ class Attempt {
 
     std::variant<Commit, Conflict> run_protocol() {
         claims_were_sent_ = true;
+        Committed content;
+        bool ready = false;
         try {
             const bool early = VARVE_MUTANT("validation before the prepares");
-            if (early ? validate() && prepare() : prepare() && validate()) return commit_primary();
-        } catch (const InDoubtError&) {
-            throw;
-        } catch (const CorruptionError&) {
-            throw;  // what the primary says cannot be read: nobody may act on it
+            ready = early ? validate() && prepare() : prepare() && validate();
+            if (ready) content = primary_content();
         } catch (const Error&) {
             undo_prepared();
             throw;
         }
+        if (ready) return commit_primary(content);
         undo_prepared();
         return conflict();
     }
@@ -361,10 +358,7 @@ class Attempt {
             }
             if (worst == Obstacle::moved) return false;
             if (unanswered != nullptr && (!worth_repeating(*unanswered) || answers_are_overdue())) {
-                Failure failure = *unanswered;
-                failure.in_doubt =
-                    false;  // a prepare that arrives late is undone: the transaction as a whole is not in doubt
-                raise(failure);
+                raise_certain(*unanswered);  // a prepare that arrives late is undone: the whole is not in doubt
             }
             if (!another_round(worst == Obstacle::alive, unanswered != nullptr)) return false;
         }
@@ -413,31 +407,47 @@ class Attempt {
         Committed content{.write_id = claim_.tx, .payload = payload(primary()), .participants = secondary_keys()};
         for (std::size_t i = 1; i < participants_.size(); ++i) {
             if (participants_[i].held == nullptr || !participants_[i].held->payload) continue;
+            check_room(participants_[i].key, *participants_[i].held->payload);
             for (const auto& [name, value] : *participants_[i].held->payload) {
                 content.payload.emplace(copied_attribute(i - 1, name), value);
             }
         }
+        check_room(primary().key, content.payload);
         constexpr std::size_t bytes_per_key = 80;  // JSON around the names
         const auto size = [](const store::Key& key) {
-            return store::bytes(key, {}) + key.table.size() + bytes_per_key;
+            const auto* sort = std::get_if<std::string>(&key.sort);
+            return json::quote(key.partition).size() + (sort ? json::quote(*sort).size() : 21) + key.table.size() +
+                   bytes_per_key;
         };
-        std::size_t total = store::bytes(primary().key, content.payload) + 200;
+        std::size_t total = store::bytes(primary().key, content.payload) + protocol_bytes;
         for (const store::Key& key : content.participants) total += size(key);
         if (total > c_.capabilities_.item_bytes_max) continue_participants(content, size);
         return content;
+    }
+
+    /// What the protocol's own attributes take in a committed slot, the done mark included; participants apart.
+    static constexpr std::size_t protocol_bytes = 200;
+
+    /// Refuses before the commit what could not be finalised after it.
+    void check_room(const store::Key& key, const store::Item& payload) const {
+        const std::size_t bytes = store::bytes(key, payload) + protocol_bytes;
+        if (bytes > c_.capabilities_.item_bytes_max) {
+            throw InvalidError(store::too_large(key, bytes, c_.capabilities_.item_bytes_max));
+        }
     }
 
     /// A list that does not fit goes to slots of the transaction's own, before the commit. They mean nothing without
     /// it.
     void continue_participants(Committed& content, auto size) {
         const std::string stream = transaction_stream(claim_.tx);
-        std::vector<Committed> parts;
+        std::vector<Part> parts;
         std::size_t room = 0;
         for (store::Key& key : content.participants) {
             const std::size_t needed = size(key);
             if (needed > room) {
-                parts.push_back({.write_id = claim_.tx, .payload = {}});
-                room = c_.capabilities_.item_bytes_max - std::min(c_.capabilities_.item_bytes_max, stream.size() + 200);
+                parts.push_back({.write_id = claim_.tx, .participants = {}});
+                room = c_.capabilities_.item_bytes_max -
+                       std::min(c_.capabilities_.item_bytes_max, stream.size() + protocol_bytes);
             }
             room -= std::min(room, needed);
             parts.back().participants.push_back(std::move(key));
@@ -445,8 +455,8 @@ class Attempt {
         content.participants.clear();
         content.continued = static_cast<std::int64_t>(parts.size());
         std::vector<store::Write> writes;
-        for (const Committed& part : parts) {
-            writes.push_back(commit_free_slot(slot_key(stream, static_cast<Version>(writes.size()) + 2), 0, part));
+        for (const Part& part : parts) {
+            writes.push_back(write_part(slot_key(stream, static_cast<Version>(writes.size()) + 2), part));
         }
         for (;;) {
             const std::vector<store::WriteAnswer> answers = c_.store_.write(writes);
@@ -456,14 +466,13 @@ class Attempt {
             if (failed == answers.end()) return;
             const auto& failure = std::get<Failure>(*failed);
             if (!worth_repeating(failure) || answers_are_overdue() || !backoff_.next()) {
-                raise({failure.kind, false, failure.message});
+                raise_certain(failure);
             }
         }
     }
 
     /// Step 4. The write that turns the primary to committed IS the commit.
-    std::variant<Commit, Conflict> commit_primary() {
-        const Committed content = primary_content();
+    std::variant<Commit, Conflict> commit_primary(const Committed& content) {
         const store::Write write = holds_primary() ? commit_pending_slot(primary().key, content)
                                                    : commit_free_slot(primary().key, claim_.primary_epoch, content);
         for (bool unanswered = false;;) {
@@ -485,7 +494,10 @@ class Attempt {
             }
             met_ = "the store did not answer: " + failure.message;
             if (worth_repeating(failure) && !answers_are_overdue() && backoff_.next()) continue;
-            if (!unanswered) raise(failure);
+            if (!unanswered) {
+                undo_prepared();
+                raise(failure);
+            }
             if (learn_verdict() == Verdict::committed) return committed(Path::protocol);
             undo_prepared();
             return conflict();

@@ -26,6 +26,18 @@ Reservation::~Reservation() {
     }
 }
 
+Claim Reservation::claim() const {
+    return {.tx = tx_,
+            .primary = slot_key(transaction_stream(tx_), 1),
+            .primary_epoch = 0,
+            .lease = c_.runtime().clock.now() + c_.options().lease,
+            .priority = since_};
+}
+
+bool Reservation::is_alive() const {
+    return c_.resolver().look(claim()).verdict == Verdict::undecided;
+}
+
 void Reservation::hold(const std::string& stream) {
     if (held_.contains(stream)) return;
     for (;;) {
@@ -35,12 +47,7 @@ void Reservation::hold(const std::string& stream) {
             held_.emplace(stream, HeldSlot{.key = key, .epoch = read.next.epoch, .payload = {}});
             return;
         }
-        const Claim claim{.tx = tx_,
-                          .primary = slot_key(transaction_stream(tx_), 1),
-                          .primary_epoch = 0,
-                          .lease = c_.runtime().clock.now() + c_.options().lease,
-                          .priority = since_};
-        const store::Write write = reserve_slot(key, read.next.epoch, claim);
+        const store::Write write = reserve_slot(key, read.next.epoch, claim());
         std::erase_if(undoes_, [&](const store::Write& undo) { return undo.key == key; });
         undoes_.push_back(undo_slot(key, tx_, read.next.epoch));
         const store::WriteAnswer answer = c_.store().write({&write, 1}).front();
@@ -50,9 +57,9 @@ void Reservation::hold(const std::string& stream) {
         }
         // Refused: the stream has moved on. Unanswered: the next read tells whether it got through.
         const auto* failure = std::get_if<Failure>(&answer);
-        if (failure != nullptr && !unanswered_.next()) raise({failure->kind, false, failure->message});
+        if (failure != nullptr && (!worth_repeating(*failure) || !unanswered_.next())) raise_certain(*failure);
         // Or somebody fenced this transaction and cleared its slot: reserving again for it would only be undone again.
-        if (c_.resolver().look(claim).verdict != Verdict::undecided) {
+        if (!is_alive()) {
             throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
         }
     }

@@ -14,7 +14,8 @@ Verdict judge(const Claim& claim, const Slot& primary) {
     if (const auto* pending = std::get_if<Pending>(&primary)) {
         return pending->claim.tx == claim.tx ? Verdict::undecided : Verdict::aborted;
     }
-    return std::get<Free>(primary).epoch == claim.primary_epoch ? Verdict::undecided : Verdict::aborted;
+    const auto* free = std::get_if<Free>(&primary);
+    return free != nullptr && free->epoch == claim.primary_epoch ? Verdict::undecided : Verdict::aborted;
 }
 
 std::string copied_attribute(std::size_t index, std::string_view name) {
@@ -49,8 +50,8 @@ Verdict Resolver::settle(const store::Key& key, const store::Item& item, const P
         resolution = VARVE_MUTANT("undo without fencing") ? Resolution{Verdict::aborted, Free{}}
                                                           : fence(claim, resolution.primary);
     }
-    if (resolution.verdict != Verdict::undecided) clear(key, item, resolution);
-    return resolution.verdict;
+    if (resolution.verdict == Verdict::undecided || clear(key, item, resolution)) return resolution.verdict;
+    return Verdict::undecided;  // it lies there still: as good as alive, for whoever has to wait until it is gone
 }
 
 Verdict Resolver::end(const Claim& claim) {
@@ -84,7 +85,7 @@ std::vector<store::Key> Resolver::participants(const Committed& primary) {
     std::vector<store::Key> all;
     for (std::size_t i = 0; i < slots.size(); ++i) {
         const Slot slot = decode_slot(slots[i], std::move(items[i]));
-        const auto* part = std::get_if<Committed>(&slot);
+        const auto* part = std::get_if<Part>(&slot);
         if (part == nullptr || part->write_id != primary.write_id) {
             throw CorruptionError("the transaction " + primary.write_id + " has lost a part of its participants: " +
                                   store::to_string(slots[i]) + " is not its own");
@@ -119,12 +120,18 @@ store::Write Resolver::finalise(const store::Key& key, const store::Item& item, 
     return commit_pending_slot(key, {.write_id = pending.claim.tx, .payload = std::move(*content)});
 }
 
-void Resolver::clear(const store::Key& key, const store::Item& item, const Resolution& resolution) {
+bool Resolver::clear(const store::Key& key, const store::Item& item, const Resolution& resolution) {
     const auto* commit = resolution.verdict == Verdict::committed ? &std::get<Committed>(resolution.primary) : nullptr;
     const store::Write write = commit != nullptr ? finalise(key, item, *commit) : undo(key, item);
-    if (std::holds_alternative<store::Applied>(store_.write({&write, 1}).front())) {
+    const store::WriteAnswer answer = store_.write({&write, 1}).front();
+    if (const auto* failure = std::get_if<Failure>(&answer)) {
+        if (!worth_repeating(*failure)) raise(*failure);
+        return false;
+    }
+    if (std::holds_alternative<store::Applied>(answer)) {
         ++(commit != nullptr ? metrics_.finalised_for_others : metrics_.undone_for_others);
     }
+    return true;
 }
 
 std::int64_t Resolver::tombstone_expiry() const {

@@ -18,6 +18,7 @@ constexpr const char* reserved_attribute = "reserved";
 const std::string void_state = "void";
 const std::string pending_state = "pending";
 const std::string committed_state = "committed";
+const std::string part_state = "part";
 
 /// One entry of `participants`.
 struct Participant {
@@ -135,6 +136,12 @@ Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
         }
         return committed;
     }
+    if (*state == part_state) {
+        const std::string* participants = store::text(*item, participants_attribute);
+        if (write_id == nullptr || participants == nullptr)
+            unknown(key, "is a part without a write_id or participants");
+        return Part{.write_id = *write_id, .participants = decode_participants(key, *participants)};
+    }
     unknown(key, "is in state '" + *state + "'");
 }
 
@@ -157,6 +164,13 @@ store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim
     return {key, store::Put{std::move(item)}, free_at(epoch)};
 }
 
+store::Write write_part(const store::Key& key, const Part& part) {
+    store::Item item{{state_attribute, part_state},
+                     {write_id_attribute, part.write_id},
+                     {participants_attribute, encode(part.participants)}};
+    return {key, store::Put{std::move(item)}, free_at(0)};
+}
+
 store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim) {
     return prepare_slot(key, epoch, claim, {{reserved_attribute, std::int64_t{1}}});
 }
@@ -176,7 +190,8 @@ store::Write finalise_slot(const store::Key& key, const std::string& tx) {
 }
 
 store::Write undo_slot(const store::Key& key, const std::string& tx, Epoch epoch) {
-    return {key, store::Put{void_item(epoch + 1)}, pending_by(tx)};
+    // Its own epoch, too: the transaction may have been cleared here and have come back at a higher one meanwhile.
+    return {key, store::Put{void_item(epoch + 1)}, pending_by(tx) && store::equals(epoch_attribute, epoch)};
 }
 
 store::Write fence_free_slot(const store::Key& key, Epoch epoch) {

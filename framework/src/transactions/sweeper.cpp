@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t page_size = 500;
 constexpr std::size_t unsettled_max = 10'000;
+constexpr int pages_per_sweep_max = 20;  // so that a long history does not keep a sweep from ending
 
 store::Key checkpoint_key(const char* of, const std::string& table) {
     return {system_table().name, of + ("/" + table)};
@@ -18,8 +19,8 @@ bool failed(const store::WriteAnswer& answer) {
     return std::holds_alternative<Failure>(answer);
 }
 
-/// Whether a record needs a second look one lease later.
-bool needs_a_look(const store::Record& record) {
+/// Whether a record needs a second look one lease later. What cannot be read does: it must not be passed by.
+bool needs_a_look(const store::Record& record) try {
     if (claim_on(record.key, record.item)) return true;
     if (record.key.table != events_table().name) return false;
     const Slot slot = decode_slot(record.key, record.item);
@@ -28,6 +29,8 @@ bool needs_a_look(const store::Record& record) {
            (committed->continued > 0 || std::ranges::any_of(committed->participants, [](const store::Key& key) {
                 return key.table != events_table().name;
             }));
+} catch (const CorruptionError&) {
+    return true;
 }
 
 }  // namespace
@@ -70,7 +73,7 @@ std::size_t Sweeper::sweep() {
 
 void Sweeper::read_changes(Table& table) {
     const Time now = c_.runtime().clock.now();
-    while (table.unsettled.size() < unsettled_max) {
+    for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
         std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
         for (store::Change& change : changes) {
             table.seen = change.position;
@@ -92,7 +95,11 @@ void Sweeper::settle(Table& table) {
     std::vector<std::optional<store::Item>> items = c_.store().read(keys);
     std::vector<store::Key> settled;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (is_settled(keys[i], items[i])) settled.push_back(keys[i]);
+        try {
+            if (is_settled(keys[i], items[i])) settled.push_back(keys[i]);
+        } catch (const CorruptionError& error) {  // it stays, the others go on
+            c_.runtime().log.write(LogLevel::error, std::string{"the sweeper cannot settle an item: "} + error.what());
+        }
     }
     std::erase_if(table.unsettled, [&](const Met& met) {
         return met.at <= due && std::ranges::find(settled, met.key) != settled.end();

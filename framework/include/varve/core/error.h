@@ -96,5 +96,9 @@ struct CorruptionError : Error {
 
 /// Throws the exception that belongs to a failure: the subclass of its kind, or InDoubtError if it is in doubt.
 [[noreturn]] void raise(const Failure& failure);
+/// As `raise`, where it is known from elsewhere that nothing was changed: what was in doubt is unavailable.
+[[noreturn]] void raise_certain(Failure failure);
+/// Whether the same request may get through when it is sent again.
+bool worth_repeating(const Failure& failure) noexcept;
 
 }  // namespace varve

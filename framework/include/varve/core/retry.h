@@ -33,7 +33,6 @@ class Backoff {
     bool next_at_once();
 
     unsigned attempts() const { return attempts_; }  ///< begun so far, the current one included
-    Time deadline() const { return deadline_; }
 
   private:
     bool exhausted();

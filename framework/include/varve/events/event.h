@@ -36,7 +36,7 @@ struct RecordedEvent {
     std::string stream;
     Version version = 0;    ///< of its slot
     std::size_t index = 0;  ///< within its slot, from 0
-    std::string id;         ///< unique: the slot's write id, a colon, the index
+    std::string id;         ///< unique: the slot's write id, the stream and the index, with colons between
     Time time;              ///< when it was decided, by the clock of whoever did
     EventData event;
     std::shared_ptr<const Metadata> metadata;

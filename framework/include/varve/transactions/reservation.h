@@ -28,6 +28,9 @@ class Reservation {
     /// ended this one; the store's errors. Holding a stream twice is harmless.
     void hold(const std::string& stream);
 
+    /// Whether nobody has ended it: all that is held is held still, and has been since. One read.
+    bool is_alive() const;
+
     /// What is held, by stream.
     const std::map<std::string, HeldSlot>& held() const { return held_; }
 
@@ -35,6 +38,8 @@ class Reservation {
     void hand_over() { handed_over_ = true; }
 
   private:
+    Claim claim() const;
+
     Coordinator& c_;
     const Time since_;
     const std::string tx_;

@@ -23,8 +23,8 @@ Verdict judge(const Claim& claim, const Slot& primary);
 
 /// Settles what other transactions left behind. Anybody may fence, undo and finalise; only the owner commits.
 ///
-/// Threads: all methods may be called from any thread. Errors: those of the store's reads; a write that fails is not
-/// reported, the next one who comes by repeats it.
+/// Threads: all methods may be called from any thread. Errors: those of the store; a write that was not answered is no
+/// error, whoever comes by next repeats it.
 class Resolver {
   public:
     Resolver(store::ItemStore& store, Runtime runtime, Options options, Metrics& metrics);
@@ -47,7 +47,7 @@ class Resolver {
 
     /// For writers and sweepers, about the claim that stands on the item under `key`: an undecided transaction is
     /// fenced if its lease has expired or if it is younger than `mine`; then what it left under `key` is finalised or
-    /// undone. `undecided` means: still alive and not to be touched, wait.
+    /// undone.    /// `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
     Verdict settle(const store::Key& key, const store::Item& item, const Priority* mine);
 
     /// As `settle`, but nobody is spared: the transaction ends now.
@@ -58,7 +58,8 @@ class Resolver {
 
   private:
     Resolution fence(const Claim& claim, const Slot& primary);
-    void clear(const store::Key& key, const store::Item& item, const Resolution& resolution);
+    /// False: the store gave no answer, it may lie there still.
+    bool clear(const store::Key& key, const store::Item& item, const Resolution& resolution);
 
     store::ItemStore& store_;
     Runtime runtime_;

@@ -22,16 +22,18 @@ bool is_internal(std::string_view stream);
 
 // A stored slot, written as attributes of its item; what is in brackets may be missing:
 //
-//     slot      := void | pending | committed
+//     slot      := void | pending | committed | part
 //     void      := state="void" epoch
 //     pending   := state="pending" epoch write_id claim (payload | reserved)   (claim.h; write_id = _tx)
 //     committed := state="committed" write_id payload [participants | continued] [done]
+//     part      := state="part" write_id participants
 //     payload   := any attributes with other names                             (events: events/stored_slot.h)
 //
-// `epoch` of a pending slot is the slot's OWN epoch beneath the claim. `write_id` is unique for every write there ever
-// was. `participants`, on a transaction's primary only, is JSON: [{"table","partition","version"|"sort"}, …], all the
-// others that the transaction wrote. Where they do not fit into one item, `continued` = n says that slots 2 … n + 1 of
-// the stream "$tx-<write_id>" have them, n lists one after the other. `done` = 1: all of these have been finalised.
+// `epoch` of a pending slot is the slot's OWN epoch beneath the claim. `write_id` is unique for every append there ever
+// was; the slots of one transaction share its id. `participants`, on a transaction's primary only, is JSON:
+// [{"table","partition","version"|"sort"}, …], all the others that the transaction wrote. Where they do not fit into
+// one item, `continued` = n says that slots 2 … n + 1 of the stream "$tx-<write_id>" are parts that have them, n lists
+// one after the other; a part means nothing unless a primary says so. `done` = 1: all of these have been finalised.
 // `reserved` = 1: the slot's payload, if it gets one, is in the primary: attribute "i:name" there is attribute "name"
 // of participant i, counted from 0. One without any such attribute becomes void when it is finalised.
 
@@ -59,7 +61,13 @@ struct Committed {
     bool done = false;
 };
 
-using Slot = std::variant<Free, Pending, Committed>;
+/// A piece of a long list of participants, in a slot of the transaction's own.
+struct Part {
+    std::string write_id;
+    std::vector<store::Key> participants;
+};
+
+using Slot = std::variant<Free, Pending, Committed, Part>;
 
 /// Reads a stored slot; nullopt: absent. CorruptionError for a state or a form that this version does not know.
 Slot decode_slot(const store::Key& key, std::optional<store::Item> item);
@@ -79,6 +87,8 @@ store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim
 store::Write commit_free_slot(const store::Key& key, Epoch epoch, const Committed& content);
 /// pending(by content.write_id) → committed: the commit of a prepared primary.
 store::Write commit_pending_slot(const store::Key& key, const Committed& content);
+/// absent → part.
+store::Write write_part(const store::Key& key, const Part& part);
 /// free(epoch) → pending, without a payload: reserve.
 store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim);
 /// pending(tx) → committed, what it holds stays: finalise.
