@@ -89,8 +89,8 @@ class LocalServer {
             words = {modules + "@dynoxide/linux-x64/dynoxide", "serve", "--port", std::to_string(port_)};
             if (!path_.empty()) words.insert(words.end(), {"--db-path", path_});
         } else {
-            words = {"node",   modules + "dynalite/cli.js", "--host",          "127.0.0.1",
-                     "--port", std::to_string(port_),       "--createTableMs", "0"};
+            words = {"node",      "--require", VARVE_DYNALITE_GUARD,  modules + "dynalite/cli.js", "--host",
+                     "127.0.0.1", "--port",    std::to_string(port_), "--createTableMs",           "0"};
             if (!path_.empty()) words.insert(words.end(), {"--path", path_});
         }
         return words;
@@ -108,7 +108,7 @@ class LocalServer {
         if (process_ == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             dup2(out[1], STDOUT_FILENO);
-            dup2(out[1], STDERR_FILENO);
+            if (kind_ == Kind::dynoxide) dup2(out[1], STDERR_FILENO);
             execvp(arguments[0], arguments.data());
             _exit(127);
         }
