@@ -61,8 +61,9 @@ TEST(Opening, transactions_are_probed_or_declared) {
     for (const auto& [answer, atomic] : std::initializer_list<std::pair<std::string, std::size_t>>{
              {R"({"__type":"com.amazon.coral.service#UnknownOperationException"})", 0},
              {R"({"__type":"com.amazon.coral.validate#ValidationException","message":"1 error"})", 100}}) {
-        const ScriptedServer server{
-            [&](const auto&, std::size_t) { return ScriptedServer::Reply{ScriptedServer::answer(400, body)}; }};
+        const ScriptedServer server{[&body = answer](const auto&, std::size_t) {
+            return ScriptedServer::Reply{ScriptedServer::answer(400, body)};
+        }};
         const std::string url = "dynamodb://" + server.address() + "/bank?region=eu-west-1";
         EXPECT_EQ(varve::open(url)->capabilities().atomic_writes_max, atomic);
         EXPECT_EQ(server.requests().size(), 1U);
