@@ -74,7 +74,7 @@ class Attempt {
     std::variant<Commit, Conflict> run() {
         if (participants_.empty()) {
             if (!validate()) return conflict();
-            return Commit{claim_.tx, Path::nothing};
+            return committed(Path::nothing);
         }
         if (participants_.size() == 1 && !plan_.validates()) return write_at_once(Path::single);
         if (fits_native()) return write_at_once(Path::native);
@@ -507,9 +507,11 @@ class Attempt {
     // ---- how it ends
 
     std::variant<Commit, Conflict> committed(Path path) {
-        ++c_.metrics_.committed;
         if (path == Path::protocol) finalise_in_background();
-        return Commit{claim_.tx, plan_.held.empty() ? path : Path::reserved, claim_.primary};
+        if (!plan_.held.empty()) path = Path::reserved;
+        ++c_.metrics_.committed;
+        ++c_.metrics_.committed_by[static_cast<std::size_t>(path)];
+        return Commit{claim_.tx, path, claim_.primary};
     }
 
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.

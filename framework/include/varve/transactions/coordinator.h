@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/core/executor.h>
+#include <varve/transactions/path.h>
 #include <varve/transactions/plan.h>
 #include <varve/transactions/reader.h>
 #include <varve/transactions/resolver.h>
@@ -9,16 +10,6 @@
 #include <variant>
 
 namespace varve::transactions {
-
-/// How an attempt was committed; stands in its receipt.
-enum class Path {
-    nothing,   ///< it wrote nothing; what it read was validated
-    single,    ///< one conditional write
-    native,    ///< one atomic request of the store's
-    protocol,  ///< prepare, validate, commit, finalise
-    reserved,  ///< the protocol, after its streams had been reserved
-};
-const char* to_string(Path path) noexcept;
 
 /// Committed and acknowledged: visible for ever, to everybody.
 struct Commit {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <varve/transactions/path.h>
+
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -10,11 +13,12 @@ namespace varve::transactions {
 struct Metrics {
     using Counter = std::atomic<std::uint64_t>;
 
-    Counter committed{0};  ///< attempts that committed, by any strategy
-    Counter conflicts{0};  ///< attempts that lost against others
-    Counter in_doubt{0};   ///< attempts whose outcome could not be learnt in time
-    Counter waits{0};      ///< times an attempt waited for an older transaction
-    Counter fenced{0};     ///< other transactions aborted because their lease had expired or they were younger
+    std::array<Counter, paths> committed_by{};  ///< attempts that committed, by Path
+    Counter committed{0};                       ///< attempts that committed, by any strategy
+    Counter conflicts{0};                       ///< attempts that lost against others
+    Counter in_doubt{0};                        ///< attempts whose outcome could not be learnt in time
+    Counter waits{0};                           ///< times an attempt waited for an older transaction
+    Counter fenced{0};  ///< other transactions aborted because their lease had expired or they were younger
     Counter finalised_for_others{0};  ///< slots and rows of other, committed transactions put into place
     Counter undone_for_others{0};     ///< slots and rows of other, aborted transactions cleared
     Counter swept{0};                 ///< slots, rows and primaries that a sweeper settled
