@@ -102,21 +102,21 @@ class RowsInTransaction {
   public:
     explicit RowsInTransaction(Transaction& tx) : tx_(tx) { detail::ensure_rows<T>(tx.row_tables()); }
 
-    std::optional<T> get(const RowKey& key) {
+    std::optional<T> get(const RowKey& key) const {
         const store::Key stored = detail::row_key_of<T>(key);
         const std::optional<std::string> data = tx_.read_row(stored);
         if (!data) return std::nullopt;
         return detail::decode_row<T>(stored, *data);
     }
-    void put(const RowKey& key, const T& row) { tx_.write_row(detail::row_key_of<T>(key), json::encode(row)); }
-    void erase(const RowKey& key) { tx_.write_row(detail::row_key_of<T>(key), std::nullopt); }
+    void put(const RowKey& key, const T& row) const { tx_.write_row(detail::row_key_of<T>(key), json::encode(row)); }
+    void erase(const RowKey& key) const { tx_.write_row(detail::row_key_of<T>(key), std::nullopt); }
     /// Changes a row in place; one that is not there begins as T{}.
-    void update(const RowKey& key, const std::invocable<T&> auto& change) {
+    void update(const RowKey& key, const std::invocable<T&> auto& change) const {
         T row = get(key).value_or(T{});
         change(row);
         put(key, row);
     }
-    std::vector<RowOf<T>> range(const RowRange& range) {
+    std::vector<RowOf<T>> range(const RowRange& range) const {
         std::vector<RowOf<T>> rows;
         for (const Transaction::RowFound& row :
              tx_.read_range(detail::row_query(T::table, detail::is_sorted<T>(), range))) {
@@ -152,12 +152,13 @@ class Rows {
         detail::ensure_rows<T>(application.row_tables());
     }
 
-    std::optional<T> get(const RowKey& key, Isolation isolation = Isolation::committed) {
+    std::optional<T> get(const RowKey& key, Isolation isolation = Isolation::committed) const {
         return std::move(get_all({key}, isolation).front());
     }
 
     /// In the order of `keys`.
-    std::vector<std::optional<T>> get_all(const std::vector<RowKey>& keys, Isolation isolation = Isolation::committed) {
+    std::vector<std::optional<T>> get_all(const std::vector<RowKey>& keys,
+                                          Isolation isolation = Isolation::committed) const {
         std::vector<std::optional<T>> rows;
         if (isolation == Isolation::serializable) {
             application_
@@ -179,7 +180,7 @@ class Rows {
     }
 
     /// For sorted read models.
-    std::vector<RowOf<T>> range(const RowRange& range, Isolation isolation = Isolation::committed) {
+    std::vector<RowOf<T>> range(const RowRange& range, Isolation isolation = Isolation::committed) const {
         if (isolation == Isolation::serializable) {
             std::vector<RowOf<T>> rows;
             application_.transact([&](Transaction& tx) { rows = tx.rows<T>().range(range); }).value();
@@ -190,7 +191,7 @@ class Rows {
     }
 
     /// All rows, in no order; `committed` or `uncommitted`.
-    std::vector<RowOf<T>> all(Isolation isolation = Isolation::committed) {
+    std::vector<RowOf<T>> all(Isolation isolation = Isolation::committed) const {
         if (isolation != Isolation::committed && isolation != Isolation::uncommitted) {
             throw InvalidError("all rows of a table can be read at committed or uncommitted only; read ranges instead");
         }
