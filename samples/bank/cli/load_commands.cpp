@@ -108,26 +108,32 @@ struct PayOptions {
     bool check = false;
 };
 
+/// Tells the process that started this one.
+Observer telling(varve::Application& bank) {
+    return {.begun = [](const Begun& begun) { tell({.begun = begun.id}); },
+            .ended =
+                [&bank](const Ended& ended) {
+                    tell({.ended = ended.id,
+                          .ending = ended.ending,
+                          .took_us = ended.took.count(),
+                          .attempts = ended.attempts,
+                          .recoveries = recoveries(bank)});
+                }};
+}
+
 int run_pay(const Cli& cli, PayOptions options) {
     options.load.distribution = options.distribution == "zipf" ? Distribution::zipf : Distribution::uniform;
     const auto bank = cli.open();
-    Observer observer;
-    Progress progress{"paying", options.load.transfers};
-    std::atomic<std::size_t> done = 0;
-    observer.ended = [&](const Ended&) { progress.update(++done); };
-    if (options.tell) {
-        observer.begun = [](const Begun& begun) { tell({.begun = begun.id}); };
-        observer.ended = [&](const Ended& ended) {
-            tell({.ended = ended.id,
-                  .ending = ended.ending,
-                  .took_us = ended.took.count(),
-                  .attempts = ended.attempts,
-                  .recoveries = recoveries(*bank)});
-        };
-    }
     open_accounts(*bank, options.load);
     const auto began = std::chrono::steady_clock::now();
-    const Figures figures = pay(*bank, options.load, observer);
+    const Figures figures = [&] {
+        if (options.tell) return pay(*bank, options.load, telling(*bank));
+        Progress progress{"paying", options.load.transfers};
+        std::atomic<std::size_t> done = 0;
+        Observer observer;
+        observer.ended = [&](const Ended&) { progress.update(++done); };
+        return pay(*bank, options.load, observer);
+    }();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     if (options.tell) return exit_done;
     const PayReport report{.seconds = seconds,
