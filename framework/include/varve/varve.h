@@ -5,6 +5,7 @@
 #include <varve/commands/application.h>
 #include <varve/core/error.h>
 #include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
 #include <varve/projections/inline_projection.h>
 #include <varve/projections/rows.h>
 #include <varve/store/open.h>

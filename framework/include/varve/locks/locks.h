@@ -1,0 +1,116 @@
+#pragma once
+
+#include <varve/core/runtime.h>
+#include <varve/locks/lock.h>
+#include <varve/locks/metrics.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace varve {
+
+struct LocksOptions {
+    /// How long a process that falls silent keeps its locks and its places in queues. Heartbeats come at half of it.
+    /// Clocks that disagree by more make locks change hands too early, which fenced transactions survive.
+    Duration time_to_live = std::chrono::seconds{10};
+    /// Whether heartbeats have a thread, which begins with the first lock. Without it, whoever holds locks calls
+    /// beat().
+    bool heartbeat_thread = true;
+    Runtime runtime = {};
+};
+
+struct AcquireOptions {
+    /// How long to queue for: zero gives up at once if anybody is ahead, Locks::for_ever never does.
+    Duration wait = std::chrono::seconds{15};
+    /// Called once if the lock is lost, by the thread that notices, which is that of the heartbeats unless somebody
+    /// asks the lock first. Must not wait for anybody.
+    std::function<void()> on_lost = {};
+    /// Gives up the wait when stop is requested.
+    std::stop_token stop = {};
+};
+
+/// Locks by name, for all processes that use one store; whoever queues up first is let in first. For work that must not
+/// be done twice at a time, and for aggregates that everybody wants.
+///
+///     varve::Locks locks{store};
+///     varve::Lock lock = locks.acquire("month-end", {.wait = 5s});
+///     bank.transact([&](varve::Transaction& tx) {
+///         tx.fenced_by(lock);                      // refused if the lock was lost meanwhile
+///         ...
+///     });
+///
+/// Not re-entrant: who acquires a lock twice waits for itself. Locks end with their handles; those must be gone before
+/// their `Locks` is destroyed.
+///
+/// Threads: all methods may be called from any thread. The heartbeats of all its locks share one thread, which ends
+/// with it.
+class Locks {
+  public:
+    static constexpr Duration for_ever = Duration::max();
+
+    /// InvalidError if the time to live is not positive.
+    explicit Locks(std::shared_ptr<store::ItemStore> store, LocksOptions options = {});
+    ~Locks();
+    Locks(const Locks&) = delete;
+    Locks& operator=(const Locks&) = delete;
+
+    /// Waits for its turn. Throws an Error of kind `busy` that names the lock if the wait is over before, and leaves no
+    /// place in the queue behind; the store's errors if it does not answer for a time to live, or at the end of the
+    /// wait.
+    [[nodiscard]] Lock acquire(std::string_view name, const AcquireOptions& options = {});
+    /// As `acquire`; nullopt if the wait is over.
+    [[nodiscard]] std::optional<Lock> try_acquire(std::string_view name, const AcquireOptions& options = {});
+
+    /// All of these, one after the other in the order of their names, so that two who want the same ones cannot wait
+    /// for each other. The wait counts for all together: who runs out of it has none. In the order of names, each once.
+    [[nodiscard]] std::vector<Lock> acquire_all(std::vector<std::string> names, const AcquireOptions& options = {});
+    [[nodiscard]] std::optional<std::vector<Lock>> try_acquire_all(std::vector<std::string> names,
+                                                                   const AcquireOptions& options = {});
+
+    /// A lock as it stands in the store. Costs a query for every 1000 waiting.
+    struct State {
+        struct Waiting {
+            locks::Ticket ticket;
+            locks::Queued row;
+        };
+        locks::Holder holder;        ///< perhaps one whose time is over
+        std::vector<Waiting> queue;  ///< in order; the holder's own place and expired ones too
+    };
+    State inspect(std::string_view name);
+
+    /// Heartbeats for what is due, all in one batch; tells how long until the next is. For owners without a heartbeat
+    /// thread. Never throws the store's errors: what got no answer is tried again, until the time to live is over.
+    Duration beat();
+
+    const locks::Metrics& metrics() const { return metrics_; }
+
+  private:
+    friend class Lock;
+    friend class locks::Held;
+    class Acquisition;
+
+    void ensure_table();
+    Lock hold(const std::string& name, locks::Holder holder, const AcquireOptions& options);
+    void let_go(locks::Held& held) noexcept;
+    void run(const std::stop_token& stop);
+
+    const std::shared_ptr<store::ItemStore> store_;
+    const LocksOptions options_;
+    locks::Metrics metrics_;
+    std::mutex mutex_;
+    std::condition_variable_any held_one_;
+    std::atomic<bool> table_ensured_ = false;
+    std::vector<std::shared_ptr<locks::Held>> held_;  // guarded by mutex_
+    std::jthread heartbeats_;                         // guarded by mutex_; last: it uses all the others
+};
+
+}  // namespace varve

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <varve/core/clock.h>
+#include <varve/store/item_store.h>
+#include <varve/transactions/row.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace varve::locks {
+
+/// Numbers the places in a lock's queue: 1, 2, 3 … Each is given once.
+using Ticket = std::int64_t;
+/// How often a lock was entered. The number of one's own entering is the fencing token.
+using Fence = std::int64_t;
+
+/// The table of all locks: (name, part), with `_expires` for the store's own expiry.
+const store::TableSchema& locks_table();
+
+// The items of one lock, by their sort key:
+//
+//     "counter"       := drawn                              the last ticket that was given
+//     "holder"        := data _rev [expires_at]             a row (transactions/row.h); absent: never entered
+//     "queue/TICKET"  := owner expires_at _expires          TICKET in 20 digits
+//     data            := {"fence","owner","ticket"}         owner "" and ticket 0: free
+//
+// `owner` is the id of one acquisition, `expires_at` microseconds of Unix time. `_rev` of the holder is "FENCE/OWNER",
+// or "FENCE" while it is free: so it never recurs, a heartbeat leaves it alone, and a transaction that read it commits
+// only if the lock is still in the same hands. `_expires`, Unix time in seconds, is an hour after `expires_at`: by then
+// nobody needs the item. The holder and the counter stay for ever.
+
+store::Key counter_key(const std::string& name);
+store::Key holder_key(const std::string& name);
+store::Key queue_key(const std::string& name, Ticket ticket);
+/// The ticket of a queue's row; nullopt for another part.
+std::optional<Ticket> ticket_of(const store::Key& key);
+
+/// A place in the queue.
+struct Queued {
+    std::string owner;
+    Time expires;
+    bool operator==(const Queued&) const = default;
+};
+
+/// Who has the lock.
+struct Holder {
+    Fence fence = 0;         ///< 0: it was never entered
+    std::string owner = {};  ///< empty: free
+    Ticket ticket = 0;
+    Time expires = {};  ///< of an owner
+
+    bool is_free_at(Time now) const { return owner.empty() || expires <= now; }
+    /// Of the stored row; nullopt: there is none.
+    std::optional<std::string> revision() const;
+    bool operator==(const Holder&) const = default;
+};
+
+/// The stored items; nullopt: absent. CorruptionError for a form that this version does not know.
+Ticket decode_counter(const store::Key& key, const std::optional<store::Item>& item);
+Queued decode_queued(const store::Key& key, const store::Item& item);
+Holder decode_holder(const store::Key& key, const std::optional<store::Item>& item);
+
+// The writes there are. Each is conditional on the state of its item as it was read, or on being one's own; so a
+// request that arrives late or again is refused, or brings back a row of the queue that expires by itself.
+
+/// drawn → drawn + 1.
+store::Write draw(const std::string& name, Ticket drawn);
+/// absent → queued.
+store::Write enqueue(const std::string& name, Ticket ticket, const Queued& row);
+/// queued by row.owner → with a later expiry.
+store::Write extend(const std::string& name, Ticket ticket, const Queued& row);
+/// queued by `owner` → absent.
+store::Write leave(const std::string& name, Ticket ticket, const std::string& owner);
+/// queued and expired, exactly as read → absent.
+store::Write clean(const std::string& name, Ticket ticket, const Queued& read);
+/// free or expired, exactly as read → `next`. This write is the acquisition.
+store::Write enter(const std::string& name, const Holder& read, const Holder& next);
+/// held by this very entering → with a later expiry.
+store::Write extend(const std::string& name, const Holder& holder);
+/// held by this very entering → free.
+store::Write release(const std::string& name, const Holder& holder);
+
+}  // namespace varve::locks

@@ -1,0 +1,229 @@
+#include "acquisition.h"
+
+#include <varve/core/error.h>
+#include <varve/core/ids.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace varve {
+
+using namespace locks;
+
+namespace {
+
+/// How far ahead a waiter looks. Who is farther back only needs to know that it is far.
+constexpr std::size_t rows_looked_at = 50;
+constexpr Duration poll_shortest = std::chrono::milliseconds{10};
+constexpr Duration poll_longest = std::chrono::milliseconds{500};
+
+constexpr unsigned without_limit = std::numeric_limits<unsigned>::max();
+
+}  // namespace
+
+Locks::Acquisition::Acquisition(Locks& locks, std::string name, const AcquireOptions& options)
+    : l_(locks),
+      name_(std::move(name)),
+      options_(options),
+      owner_(uuid7(locks.options_.runtime)),
+      began_(locks.options_.runtime.clock.now()) {
+    ++l_.metrics_.waiting;
+}
+
+Locks::Acquisition::~Acquisition() {
+    --l_.metrics_.waiting;
+    try {
+        if (!entered_) leave(RetryPolicy::once());
+    } catch (...) {
+        // A destructor has nobody to tell. The row expires.
+    }
+}
+
+std::optional<Holder> Locks::Acquisition::run() {
+    const RetryPolicy while_silent{.first_delay = std::chrono::milliseconds{1},
+                                   .delay_max = std::chrono::milliseconds{100},
+                                   .attempts_max = without_limit,
+                                   .time_max = l_.options_.time_to_live};
+    std::optional<Backoff> silent;
+    for (;;) {
+        std::size_t distance = 0;
+        try {
+            distance = advance();
+            silent.reset();
+        } catch (const Error& error) {
+            if (!silent) silent.emplace(while_silent, l_.options_.runtime);
+            if (!error.retryable() || is_over() || !silent->next()) throw;
+            continue;
+        }
+        if (entered_) {
+            const Duration waited = clock().now() - began_;
+            l_.metrics_.waited_us += static_cast<std::uint64_t>(std::max<Duration::rep>(waited.count(), 0));
+            ++l_.metrics_.acquired;
+            return entered_;
+        }
+        if (is_over()) {
+            ++l_.metrics_.gave_up;
+            leave({.first_delay = std::chrono::milliseconds{1},
+                   .delay_max = std::chrono::milliseconds{100},
+                   .attempts_max = without_limit,
+                   .time_max = l_.options_.time_to_live / 4});
+            return std::nullopt;
+        }
+        pause(distance);
+    }
+}
+
+std::size_t Locks::Acquisition::advance() {
+    if (ticket_ == 0) {
+        const View view = look({});
+        const std::size_t distance = std::max<std::size_t>(ahead(view), view.holder.is_free_at(clock().now()) ? 0 : 1);
+        if (!std::exchange(measured_, true)) l_.metrics_.queue_length = distance;
+        if (distance > 0 && options_.wait <= Duration::zero()) return distance;
+        draw_ticket(view.drawn);
+    }
+    queue_up();
+    const View view = look(std::get<std::string>(queue_key(name_, ticket_).sort));
+    const std::size_t distance = ahead(view);
+    const Time now = clock().now();
+    const bool in_the_queue =
+        !view.rows.empty() && view.rows.back().ticket == ticket_ && view.rows.back().row.owner == owner_;
+    if (!in_the_queue && !view.more) queued_ = false;  // somebody took it for expired
+    if (view.holder.owner == owner_ && view.holder.expires > now + l_.options_.time_to_live / 2) {
+        entered_ = view.holder;  // the answer got lost
+        return 0;
+    }
+    // Without half its time left even an own entering is repeated: the heartbeat might come too late for it.
+    if (in_the_queue && distance == 0 && (view.holder.is_free_at(now) || view.holder.owner == owner_)) {
+        enter(view.holder);
+    }
+    return entered_ ? 0 : std::max<std::size_t>(distance, 1);
+}
+
+Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) {
+    View view;
+    const bool first = last_part.empty();
+    store::Query query{.table = locks_table().name,
+                       .partition = name_,
+                       .first = first ? counter_key(name_).sort : holder_key(name_).sort,
+                       .limit = rows_looked_at + 2};
+    if (!first) query.last = last_part;
+    for (;;) {
+        const store::Page page = l_.store_->query(query);
+        for (const store::Record& record : page.records) {
+            if (const std::optional<Ticket> ticket = ticket_of(record.key)) {
+                view.rows.push_back({*ticket, decode_queued(record.key, record.item)});
+            } else if (record.key == holder_key(name_)) {
+                view.holder = decode_holder(record.key, record.item);
+            } else {
+                view.drawn = decode_counter(record.key, record.item);
+            }
+        }
+        view.more = page.next.has_value();
+        if (!view.more || view.rows.size() >= rows_looked_at) return view;
+        query.next = page.next;
+    }
+}
+
+std::size_t Locks::Acquisition::ahead(const View& view) {
+    std::size_t alive = 0;
+    std::vector<store::Write> expired;
+    const Time now = clock().now();
+    for (const auto& [ticket, row] : view.rows) {
+        if (ticket == ticket_) continue;
+        if (row.expires > now) {
+            ++alive;
+        } else {
+            expired.push_back(clean(name_, ticket, row));
+        }
+    }
+    if (!expired.empty()) {
+        for (const store::WriteAnswer& answer : l_.store_->write(expired)) {
+            l_.metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
+        }
+    }
+    return view.more ? std::max(alive, rows_looked_at) : alive;
+}
+
+void Locks::Acquisition::draw_ticket(Ticket drawn) {
+    for (;;) {
+        // Without an answer the number may be taken, by nobody: the next attempt draws another one.
+        const store::WriteAnswer answer = write(draw(name_, drawn));
+        const auto* refused = std::get_if<store::Refused>(&answer);
+        if (refused == nullptr) break;
+        drawn = decode_counter(counter_key(name_), refused->current);
+    }
+    ticket_ = drawn + 1;
+}
+
+void Locks::Acquisition::queue_up() {
+    if (queued_ && clock().now() < queued_until_ - l_.options_.time_to_live / 2) return;
+    if (queued_) {
+        const Queued row{.owner = owner_, .expires = expiry()};
+        const store::WriteAnswer answer = write(extend(name_, ticket_, row));
+        const auto* refused = std::get_if<store::Refused>(&answer);
+        queued_until_ = row.expires;
+        if (refused == nullptr) return;
+        // Gone: somebody took it for expired. Else it expires later than this clock would have it now.
+        queued_ = refused->current.has_value();
+        if (queued_) return;
+    }
+    const Queued row{.owner = owner_, .expires = expiry()};
+    maybe_queued_ = true;
+    const store::WriteAnswer answer = write(enqueue(name_, ticket_, row));
+    queued_until_ = row.expires;
+    if (const auto* refused = std::get_if<store::Refused>(&answer)) {
+        const Queued there = decode_queued(queue_key(name_, ticket_), refused->current.value());
+        if (there.owner != owner_) {
+            throw CorruptionError("ticket " + std::to_string(ticket_) + " of the lock '" + name_ +
+                                  "' was given twice; its counter was changed by hand or lost");
+        }
+        queued_until_ = there.expires;
+    }
+    queued_ = true;
+}
+
+void Locks::Acquisition::enter(const Holder& read) {
+    const Holder next{.fence = read.fence + 1, .owner = owner_, .ticket = ticket_, .expires = expiry()};
+    trying_ = next;
+    const store::WriteAnswer answer = write(locks::enter(name_, read, next));
+    trying_.reset();
+    if (std::holds_alternative<store::Applied>(answer)) entered_ = next;
+}
+
+bool Locks::Acquisition::is_over() const {
+    return options_.stop.stop_requested() || (options_.wait != for_ever && clock().now() - began_ >= options_.wait);
+}
+
+void Locks::Acquisition::pause(std::size_t distance) {
+    const Duration longest =
+        std::min({poll_longest, poll_shortest * static_cast<Duration::rep>(distance), l_.options_.time_to_live / 4});
+    Duration delay = longest / 2;
+    delay += Duration(l_.options_.runtime.random.below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
+    if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().now() - began_));
+    clock().sleep_for(delay, options_.stop);
+}
+
+void Locks::Acquisition::leave(const RetryPolicy& policy) {
+    std::vector<store::Write> writes;
+    if (maybe_queued_) writes.push_back(locks::leave(name_, ticket_, owner_));
+    if (trying_) writes.push_back(release(name_, *trying_));
+    for (Backoff backoff{policy, l_.options_.runtime}; !writes.empty();) {
+        const std::vector<store::WriteAnswer> answers = l_.store_->write(writes);
+        for (std::size_t i = answers.size(); i-- > 0;) {
+            if (!std::holds_alternative<Failure>(answers[i])) {
+                writes.erase(writes.begin() + static_cast<std::ptrdiff_t>(i));
+            }
+        }
+        if (!writes.empty() && !backoff.next()) return;  // it expires
+    }
+    maybe_queued_ = false;
+    trying_.reset();
+}
+
+store::WriteAnswer Locks::Acquisition::write(const store::Write& write) {
+    store::WriteAnswer answer = l_.store_->write({&write, 1}).front();
+    if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
+    return answer;
+}
+
+}  // namespace varve

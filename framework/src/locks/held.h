@@ -1,0 +1,55 @@
+#pragma once
+
+#include <varve/locks/locks.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace varve::locks {
+
+/// What a handle and the heartbeat share about one lock.
+///
+/// Threads: all methods may be called from any thread. Whoever is told of the loss runs under the mutex, so that nobody
+/// is told after the release; it may ask and release the lock, hence a recursive one.
+class Held {
+  public:
+    Held(Locks& locks, std::string name, Holder holder, std::function<void()> on_lost);
+
+    const std::string& name() const { return name_; }
+    const Holder& holder() const { return holder_; }  ///< as it was when it was entered
+    Locks& locks() const { return locks_; }
+    std::stop_token lost() const { return lost_.get_token(); }
+
+    bool is_lost();
+    void check();
+    /// True for the first caller: it must tell the store.
+    bool end();
+
+    // For the heartbeat.
+
+    /// When it is to come; Time::max() if no longer.
+    Time next_beat() const;
+    /// The holder with the expiry that a heartbeat sent at `now` would give it; nullopt: there is none to send.
+    std::optional<Holder> extended(Time now);
+    void confirmed(Time expires);
+    void unanswered(Time now);
+    void refused(const Holder& current);
+
+  private:
+    void lose(std::string why);
+    void over();
+
+    Locks& locks_;
+    const std::string name_;
+    const Holder holder_;
+    const Time since_;
+    const std::function<void()> on_lost_;
+    mutable std::recursive_mutex mutex_;
+    Time expires_;           // guarded by mutex_
+    Time next_beat_;         // guarded by mutex_
+    bool released_ = false;  // guarded by mutex_
+    std::string why_;        // guarded by mutex_; not empty: lost
+    std::stop_source lost_;
+};
+
+}  // namespace varve::locks

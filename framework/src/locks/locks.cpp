@@ -1,0 +1,186 @@
+#include "acquisition.h"
+#include "held.h"
+
+#include <varve/core/error.h>
+#include <varve/core/retry.h>
+
+#include <algorithm>
+
+namespace varve {
+
+using namespace locks;
+
+Locks::Locks(std::shared_ptr<store::ItemStore> store, LocksOptions options)
+    : store_(std::move(store)), options_(options) {
+    if (options_.time_to_live <= Duration::zero()) throw InvalidError("a lock's time to live must be positive");
+}
+
+Locks::~Locks() = default;
+
+void Locks::ensure_table() {
+    if (table_ensured_) return;
+    store_->ensure_table(locks_table());
+    table_ensured_ = true;
+}
+
+Lock Locks::acquire(std::string_view name, const AcquireOptions& options) {
+    if (std::optional<Lock> lock = try_acquire(name, options)) return std::move(*lock);
+    throw Error({ErrorKind::busy, false,
+                 "the wait for the lock '" + std::string{name} +
+                     "' was over before its turn came; wait longer, or see with Locks::inspect who holds it"});
+}
+
+std::optional<Lock> Locks::try_acquire(std::string_view name, const AcquireOptions& options) {
+    ensure_table();
+    Acquisition acquisition{*this, std::string{name}, options};
+    std::optional<Holder> holder = acquisition.run();
+    if (!holder) return std::nullopt;
+    return hold(std::string{name}, std::move(*holder), options);
+}
+
+std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
+    const std::size_t count = names.size();
+    if (auto locks = try_acquire_all(std::move(names), options)) return std::move(*locks);
+    throw Error({ErrorKind::busy, false,
+                 "the wait for " + std::to_string(count) +
+                     " locks was over before all were held; wait longer, or see with Locks::inspect who holds them"});
+}
+
+std::optional<std::vector<Lock>> Locks::try_acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    const Time began = options_.runtime.clock.now();
+    std::vector<Lock> locks;
+    for (const std::string& name : names) {
+        AcquireOptions rest = options;
+        if (rest.wait != for_ever) {
+            rest.wait = std::max(Duration::zero(), options.wait - (options_.runtime.clock.now() - began));
+        }
+        std::optional<Lock> lock = try_acquire(name, rest);
+        if (!lock) return std::nullopt;
+        locks.push_back(std::move(*lock));
+    }
+    return locks;
+}
+
+Locks::State Locks::inspect(std::string_view name) {
+    ensure_table();
+    State state;
+    store::Query query{.table = locks_table().name, .partition = std::string{name}};
+    do {
+        const store::Page page = store_->query(query);
+        for (const store::Record& record : page.records) {
+            if (const std::optional<Ticket> ticket = ticket_of(record.key)) {
+                state.queue.push_back({*ticket, decode_queued(record.key, record.item)});
+            } else if (record.key == holder_key(query.partition)) {
+                state.holder = decode_holder(record.key, record.item);
+            }
+        }
+        query.next = page.next;
+    } while (query.next);
+    return state;
+}
+
+Lock Locks::hold(const std::string& name, Holder holder, const AcquireOptions& options) {
+    ++metrics_.holding;
+    auto held = std::make_shared<Held>(*this, name, std::move(holder), options.on_lost);
+    const std::lock_guard lock{mutex_};
+    held_.push_back(held);
+    if (options_.heartbeat_thread && !heartbeats_.joinable()) {
+        heartbeats_ = std::jthread{[this](const std::stop_token& stop) { run(stop); }};
+    }
+    held_one_.notify_all();
+    return Lock{std::move(held)};
+}
+
+void Locks::let_go(Held& held) noexcept {
+    try {
+        {
+            const std::lock_guard lock{mutex_};
+            std::erase_if(held_, [&](const auto& one) { return one.get() == &held; });
+        }
+        std::vector<store::Write> writes{release(held.name(), held.holder()),
+                                         leave(held.name(), held.holder().ticket, held.holder().owner)};
+        const RetryPolicy policy{.first_delay = std::chrono::milliseconds{1},
+                                 .delay_max = std::chrono::milliseconds{100},
+                                 .attempts_max = 10,
+                                 .time_max = options_.time_to_live / 4};
+        for (Backoff backoff{policy, options_.runtime};;) {
+            const std::vector<store::WriteAnswer> answers = store_->write(writes);
+            for (std::size_t i = answers.size(); i-- > 0;) {
+                if (!std::holds_alternative<Failure>(answers[i])) {
+                    writes.erase(writes.begin() + static_cast<std::ptrdiff_t>(i));
+                }
+            }
+            if (writes.empty() || !backoff.next()) return;
+        }
+    } catch (const std::exception& error) {
+        options_.runtime.log.write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
+    } catch (...) {
+        // It expires by itself.
+    }
+}
+
+Duration Locks::beat() {
+    std::vector<std::shared_ptr<Held>> all;
+    {
+        const std::lock_guard lock{mutex_};
+        all = held_;
+    }
+    const Time now = options_.runtime.clock.now();
+    struct Due {
+        std::shared_ptr<Held> held;
+        Holder next;
+    };
+    std::vector<Due> due;
+    std::vector<store::Write> writes;
+    for (const std::shared_ptr<Held>& held : all) {
+        std::optional<Holder> next = held->extended(now);
+        if (!next) continue;
+        writes.push_back(extend(held->name(), *next));
+        writes.push_back(extend(held->name(), next->ticket, {.owner = next->owner, .expires = next->expires}));
+        due.push_back({held, std::move(*next)});
+    }
+    std::vector<store::WriteAnswer> answers;
+    if (!writes.empty()) {
+        try {
+            answers = store_->write(writes);
+        } catch (const Error& error) {
+            answers.assign(writes.size(), Failure{error.kind(), true, error.what()});
+        }
+    }
+    for (std::size_t i = 0; i < due.size(); ++i) {
+        // The row in the queue keeps the place while the holder's item keeps the lock: only that one is asked.
+        const store::WriteAnswer& answer = answers[2 * i];
+        Held& held = *due[i].held;
+        if (std::holds_alternative<store::Applied>(answer)) {
+            held.confirmed(due[i].next.expires);
+        } else if (const auto* refused = std::get_if<store::Refused>(&answer)) {
+            held.refused(decode_holder(holder_key(held.name()), refused->current));
+        } else {
+            held.unanswered(options_.runtime.clock.now());
+        }
+    }
+    Time next = Time::max();
+    for (const std::shared_ptr<Held>& held : all) next = std::min(next, held->next_beat());
+    if (next == Time::max()) return options_.time_to_live / 4;
+    // Not longer: a lock that is entered meanwhile may have less of its time left.
+    return std::clamp<Duration>(next - options_.runtime.clock.now(), std::chrono::milliseconds{1},
+                                std::max<Duration>(options_.time_to_live / 4, std::chrono::milliseconds{1}));
+}
+
+void Locks::run(const std::stop_token& stop) {
+    std::unique_lock lock{mutex_};
+    while (held_one_.wait(lock, stop, [this] { return !held_.empty(); }) && !stop.stop_requested()) {
+        lock.unlock();
+        try {
+            options_.runtime.clock.sleep_for(beat(), stop);
+        } catch (const std::exception& error) {
+            options_.runtime.log.write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
+            options_.runtime.clock.sleep_for(options_.time_to_live / 16, stop);
+        }
+        lock.lock();
+    }
+}
+
+}  // namespace varve

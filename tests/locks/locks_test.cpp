@@ -1,0 +1,446 @@
+#include "support/hooked_store.h"
+
+#include <varve/core/error.h>
+#include <varve/locks/locks.h>
+#include <varve/store/open.h>
+#include <varve/testing/counting_store.h>
+#include <varve/testing/manual_clock.h>
+#include <varve/testing/seeded_random.h>
+
+#include <semaphore>
+
+#include <gtest/gtest.h>
+
+namespace varve {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ManualClock;
+
+/// Processes that share one store and one clock, which their waits move.
+struct World {
+    ManualClock clock{ManualClock::Mode::auto_advance};
+    testing::SeededRandom random{1};
+    std::shared_ptr<store::ItemStore> store = open("memory:");
+
+    LocksOptions options() {
+        return {.time_to_live = 10s, .heartbeat_thread = false, .runtime = {.clock = clock, .random = random}};
+    }
+};
+
+ErrorKind kind_of(auto call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.kind();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+}
+
+TEST(Locks, one_that_is_free_is_entered_at_once_and_its_fence_grows) {
+    World world;
+    Locks locks{world.store, world.options()};
+    const Time began = world.clock.now();
+    for (locks::Fence fence = 1; fence <= 3; ++fence) {
+        const Lock lock = locks.acquire("a");
+        EXPECT_EQ(lock.name(), "a");
+        EXPECT_EQ(lock.fence(), fence);
+        EXPECT_EQ(lock.ticket(), fence);
+        EXPECT_FALSE(lock.is_lost());
+        EXPECT_NO_THROW(lock.check());
+    }
+    EXPECT_EQ(locks.acquire("b").fence(), 1);
+    EXPECT_EQ(world.clock.now(), began);
+}
+
+TEST(Locks, a_wait_of_zero_fails_at_once_if_anyone_is_ahead_and_writes_nothing) {
+    World world;
+    const auto counting = std::make_shared<testing::CountingStore>(world.store);
+    Locks locks{world.store, world.options()};
+    Locks other{counting, world.options()};
+    const Lock held = locks.acquire("a");
+    const Time began = world.clock.now();
+    EXPECT_FALSE(other.try_acquire("a", {.wait = 0s}));
+    EXPECT_EQ(kind_of([&] { static_cast<void>(other.acquire("a", {.wait = 0s})); }), ErrorKind::busy);
+    EXPECT_EQ(counting->counts().writes, 0u);
+    EXPECT_EQ(world.clock.now(), began);
+    EXPECT_EQ(other.metrics().gave_up, 2u);
+}
+
+TEST(Locks, who_gives_up_leaves_no_row) {
+    World world;
+    Locks locks{world.store, world.options()};
+    Locks other{world.store, world.options()};
+    const Lock held = locks.acquire("a");
+    const Time began = world.clock.now();
+    EXPECT_FALSE(other.try_acquire("a", {.wait = 3s}));
+    EXPECT_EQ(world.clock.now() - began, 3s);
+    const Locks::State state = locks.inspect("a");
+    ASSERT_EQ(state.queue.size(), 1u);
+    EXPECT_EQ(state.queue.front().row.owner, state.holder.owner);
+}
+
+TEST(Locks, a_wait_ends_when_stop_is_requested) {
+    World world;
+    Locks locks{world.store, world.options()};
+    const Lock held = locks.acquire("a");
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_FALSE(locks.try_acquire("a", {.wait = Locks::for_ever, .stop = stop.get_token()}));
+    EXPECT_EQ(locks.inspect("a").queue.size(), 1u);
+}
+
+TEST(Locks, what_is_released_is_free_and_nothing_but_counter_and_holder_stays) {
+    World world;
+    Locks locks{world.store, world.options()};
+    Lock lock = locks.acquire("a");
+    lock.release();
+    lock.release();
+    EXPECT_THROW(lock.check(), LeaseLostError);
+    const Locks::State state = locks.inspect("a");
+    EXPECT_EQ(state.holder, (locks::Holder{.fence = 1}));
+    EXPECT_TRUE(state.queue.empty());
+    EXPECT_EQ(world.store->scan({.table = locks::locks_table().name}).records.size(), 2u);
+}
+
+TEST(Locks, a_handle_that_is_assigned_to_releases_what_it_had) {
+    World world;
+    Locks locks{world.store, world.options()};
+    Lock lock = locks.acquire("a");
+    lock = locks.acquire("b");
+    EXPECT_EQ(lock.name(), "b");
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 0s}));
+}
+
+TEST(Locks, a_holder_that_falls_silent_is_followed_by_the_next_and_says_that_it_is_lost) {
+    World world;
+    Locks locks{world.store, world.options()};
+    Locks other{world.store, world.options()};
+    int told = 0;
+    Lock slept = locks.acquire("a", {.on_lost = [&] { ++told; }});
+    const Lock next = other.acquire("a");
+    EXPECT_EQ(next.fence(), 2);
+    EXPECT_GE(world.clock.now() - ManualClock::default_start, 10s);
+    EXPECT_TRUE(slept.is_lost());
+    EXPECT_TRUE(slept.lost().stop_requested());
+    EXPECT_EQ(told, 1);
+    EXPECT_THROW(slept.check(), LeaseLostError);
+    locks.beat();
+    slept.release();
+    EXPECT_EQ(told, 1);
+    EXPECT_EQ(other.inspect("a").holder.fence, 2);
+    EXPECT_FALSE(other.inspect("a").holder.owner.empty());
+    EXPECT_EQ(other.metrics().cleaned, 1u);
+}
+
+TEST(Locks, heartbeats_keep_a_lock_beyond_its_time_to_live) {
+    World world;
+    Locks locks{world.store, world.options()};
+    Locks other{world.store, world.options()};
+    const Lock lock = locks.acquire("a");
+    for (Duration passed{}; passed < 60s;) {
+        const Duration pause = locks.beat();
+        EXPECT_FALSE(other.try_acquire("a", {.wait = 0s}));
+        world.clock.advance(pause);
+        passed += pause;
+    }
+    EXPECT_FALSE(lock.is_lost());
+    EXPECT_EQ(other.inspect("a").holder.fence, 1);
+}
+
+TEST(Locks, a_refused_heartbeat_loses_the_lock_at_once_and_for_ever) {
+    World world;
+    Locks locks{world.store, world.options()};
+    World ahead;  // a process whose clock is wrong
+    ahead.clock.advance(1min);
+    Locks thief{world.store, ahead.options()};
+    Lock lock = locks.acquire("a");
+    {
+        const Lock stolen = thief.acquire("a", {.wait = 0s});
+        EXPECT_EQ(stolen.fence(), 2);
+        world.clock.advance(5s);
+        locks.beat();
+        EXPECT_TRUE(lock.is_lost());
+    }
+    locks.beat();
+    EXPECT_TRUE(lock.is_lost());
+    EXPECT_EQ(locks.metrics().lost, 1u);
+    EXPECT_EQ(locks.inspect("a").holder, (locks::Holder{.fence = 2}));
+}
+
+TEST(Locks, a_lock_may_be_released_by_whoever_is_told_of_its_loss) {
+    World world;
+    Locks locks{world.store, world.options()};
+    std::optional<Lock> lock;
+    lock = locks.acquire("a", {.on_lost = [&] { lock->release(); }});
+    world.clock.advance(11s);
+    locks.beat();
+    EXPECT_TRUE(locks.inspect("a").queue.empty());
+    EXPECT_EQ(locks.metrics().holding, 0u);
+}
+
+TEST(Locks, several_are_entered_in_the_order_of_their_names_or_not_at_all) {
+    World world;
+    const auto counting = std::make_shared<testing::CountingStore>(world.store);
+    Locks locks{counting, world.options()};
+    Locks other{world.store, world.options()};
+    {
+        counting->start_recording();
+        const std::vector<Lock> all = locks.acquire_all({"c", "a", "b", "a"});
+        ASSERT_EQ(all.size(), 3u);
+        EXPECT_EQ(all[0].name() + all[1].name() + all[2].name(), "abc");
+        EXPECT_FALSE(other.try_acquire("b", {.wait = 0s}));
+    }
+    const Lock b = other.acquire("b", {.wait = 0s});
+    const Time began = world.clock.now();
+    EXPECT_FALSE(locks.try_acquire_all({"c", "b", "a"}, {.wait = 2s}));
+    EXPECT_EQ(world.clock.now() - began, 2s);
+    EXPECT_EQ(kind_of([&] { static_cast<void>(locks.acquire_all({"b"}, {.wait = 0s})); }), ErrorKind::busy);
+    for (const char* name : {"a", "c"}) EXPECT_TRUE(other.try_acquire(name, {.wait = 0s})) << name;
+    EXPECT_EQ(locks.metrics().holding, 0u);
+}
+
+// The queue that this lock comes from lets whoever is first in it enter. Ticket 5 is drawn before ticket 6, queued
+// after it, and finds itself first while 6 is inside.
+TEST(Locks, ticket_5_drawn_early_and_queued_late_does_not_enter_beside_ticket_6) {
+    World world;
+    Locks on_time{world.store, world.options()};
+    for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks late{hooked, world.options()};
+    std::optional<Lock> six;
+    hooked->before_write = [&](std::span<const store::Write> writes) {
+        if (six || !locks::ticket_of(writes.front().key)) return;
+        EXPECT_EQ(locks::ticket_of(writes.front().key), 5);
+        six = on_time.acquire("a", {.wait = 0s});
+    };
+    EXPECT_FALSE(late.try_acquire("a", {.wait = 5s}));
+    ASSERT_TRUE(six);
+    EXPECT_EQ(six->ticket(), 6);
+    EXPECT_FALSE(six->is_lost());
+    EXPECT_EQ(on_time.inspect("a").holder.ticket, 6);
+}
+
+TEST(Locks, ticket_5_queued_late_is_still_before_ticket_7) {
+    World world;
+    Locks on_time{world.store, world.options()};
+    for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks late{hooked, world.options()};
+    std::optional<Lock> six;
+    hooked->before_write = [&](std::span<const store::Write> writes) {
+        if (six || !locks::ticket_of(writes.front().key)) return;
+        six = on_time.acquire("a", {.wait = 0s});
+        world.store->write(std::vector{
+            locks::draw("a", 6),
+            locks::enqueue("a", 7, {.owner = "seven", .expires = world.clock.now() + 1min}),
+        });
+    };
+    hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
+        if (six && locks::ticket_of(writes.front().key)) six->release();
+    };
+    const Lock five = late.acquire("a");
+    EXPECT_EQ(five.ticket(), 5);
+    EXPECT_FALSE(on_time.try_acquire("a", {.wait = 1s}));
+}
+
+TEST(Locks, waiters_remove_expired_rows_ahead_of_them_and_no_others) {
+    World world;
+    Locks locks{world.store, world.options()};
+    locks.acquire("a").release();
+    const Time now = world.clock.now();
+    static_cast<void>(world.store->write(std::vector{
+        locks::enqueue("a", 2, {.owner = "dead", .expires = now - 1s}),
+        locks::enqueue("a", 3, {.owner = "alive", .expires = now + 2s}),
+        locks::enqueue("a", 4, {.owner = "dead too", .expires = now - 1s}),
+        store::Write{locks::counter_key("a"), store::Put{{{"drawn", 4}}}},
+    }));
+    EXPECT_FALSE(locks.try_acquire("a", {.wait = 0s}));
+    Locks::State state = locks.inspect("a");
+    ASSERT_EQ(state.queue.size(), 1u);
+    EXPECT_EQ(state.queue.front().row.owner, "alive");
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 3s}));
+    EXPECT_GE(world.clock.now(), now + 2s);
+    EXPECT_EQ(locks.metrics().cleaned, 3u);
+}
+
+TEST(Locks, a_waiters_own_row_that_others_removed_comes_back_in_its_place) {
+    World world;
+    Locks locks{world.store, world.options()};
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks other{hooked, world.options()};
+    Lock first = locks.acquire("a");
+    int removed = 0;
+    hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
+        if (locks::ticket_of(writes.front().key) != 2 || !std::holds_alternative<store::Put>(writes.front().action))
+            return;
+        if (++removed > 2) return first.release();
+        static_cast<void>(world.store->write(std::vector{store::Write{writes.front().key, store::Erase{}}}));
+    };
+    const Lock second = other.acquire("a");
+    EXPECT_EQ(second.ticket(), 2);
+    EXPECT_EQ(removed, 3);
+}
+
+TEST(Locks, a_long_wait_keeps_its_place_alive) {
+    World world;
+    Locks locks{world.store, world.options()};
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks other{hooked, world.options()};
+    const Lock first = locks.acquire("a");
+    int extended = 0;
+    hooked->before_write = [&](std::span<const store::Write> writes) {
+        locks.beat();
+        extended += std::holds_alternative<store::Update>(writes.front().action) ? 1 : 0;
+    };
+    hooked->before_read = [&] { locks.beat(); };
+    EXPECT_FALSE(other.try_acquire("a", {.wait = 9s}));
+    EXPECT_EQ(extended, 1);
+}
+
+// ---- answers that do not come
+
+/// Swallows the answer to the first request that `which` names, after it had its effect.
+std::shared_ptr<HookedStore> forgetful(const World& world, std::function<bool(const store::Write&)> which) {
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    hooked->after_write = [done = false, which = std::move(which)](std::span<const store::Write> writes,
+                                                                   std::vector<store::WriteAnswer>& answers) mutable {
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (done || !which(writes[i])) continue;
+            done = true;
+            answers[i] = Failure{ErrorKind::unavailable, true, "no answer"};
+        }
+    };
+    return hooked;
+}
+
+TEST(LostAnswers, to_a_draw_waste_a_ticket_and_share_none) {
+    World world;
+    Locks locks{forgetful(world, [](const store::Write& w) { return w.key == locks::counter_key("a"); }),
+                world.options()};
+    EXPECT_EQ(locks.acquire("a").ticket(), 2);
+}
+
+TEST(LostAnswers, to_the_own_row_are_recognised) {
+    World world;
+    Locks locks{forgetful(world, [](const store::Write& w) { return locks::ticket_of(w.key).has_value(); }),
+                world.options()};
+    const Lock lock = locks.acquire("a");
+    EXPECT_EQ(lock.ticket(), 1);
+    EXPECT_EQ(locks.inspect("a").queue.size(), 1u);
+}
+
+TEST(LostAnswers, to_the_entering_are_recognised) {
+    World world;
+    Locks locks{forgetful(world, [](const store::Write& w) { return w.key == locks::holder_key("a"); }),
+                world.options()};
+    const Lock lock = locks.acquire("a");
+    EXPECT_EQ(lock.fence(), 1);
+    EXPECT_EQ(locks.inspect("a").holder.fence, 1);
+}
+
+TEST(LostAnswers, to_a_heartbeat_are_recognised) {
+    World world;
+    int holder_writes = 0;
+    const auto store = forgetful(
+        world, [&](const store::Write& w) { return w.key == locks::holder_key("a") && ++holder_writes == 2; });
+    Locks locks{store, world.options()};
+    const Lock lock = locks.acquire("a");
+    world.clock.advance(5s);
+    locks.beat();
+    world.clock.advance(4s);
+    locks.beat();
+    world.clock.advance(4s);
+    EXPECT_FALSE(lock.is_lost());
+}
+
+TEST(LostAnswers, to_a_release_are_repeated) {
+    World world;
+    int holder_writes = 0;
+    const auto store = forgetful(
+        world, [&](const store::Write& w) { return w.key == locks::holder_key("a") && ++holder_writes == 2; });
+    Locks locks{store, world.options()};
+    locks.acquire("a").release();
+    EXPECT_EQ(locks.inspect("a").holder, (locks::Holder{.fence = 1}));
+    EXPECT_GE(holder_writes, 2);
+}
+
+TEST(LostAnswers, who_gives_up_takes_back_an_entering_that_got_through) {
+    World world;
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks locks{hooked, world.options()};
+    hooked->after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        if (writes.front().key == locks::holder_key("a")) answers[0] = Failure{ErrorKind::unavailable, true, "silent"};
+    };
+    EXPECT_THROW(static_cast<void>(locks.try_acquire("a", {.wait = 0s})), UnavailableError);
+    const Locks::State state = locks.inspect("a");
+    EXPECT_EQ(state.holder, (locks::Holder{.fence = 1}));
+    EXPECT_TRUE(state.queue.empty());
+}
+
+TEST(LostAnswers, a_silent_store_loses_the_lock_when_its_time_is_over) {
+    World world;
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks locks{hooked, world.options()};
+    const Lock lock = locks.acquire("a");
+    hooked->after_write = [](auto, std::vector<store::WriteAnswer>& answers) {
+        for (auto& answer : answers) answer = Failure{ErrorKind::unavailable, true, "silent"};
+    };
+    for (int beats = 0; !lock.is_lost(); ++beats) {
+        ASSERT_LT(beats, 100);
+        world.clock.advance(locks.beat());
+    }
+    EXPECT_EQ(world.clock.now() - ManualClock::default_start, 10s);
+    EXPECT_THROW(static_cast<void>(locks.acquire("b", {.wait = Locks::for_ever})), UnavailableError);
+}
+
+TEST(StoredLocks, of_a_form_that_is_not_known_are_refused) {
+    World world;
+    Locks locks{world.store, world.options()};
+    locks.acquire("a").release();
+    static_cast<void>(
+        world.store->write(std::vector{store::Write{locks::holder_key("a"), store::Put{{{"owner", "by hand"}}}}}));
+    EXPECT_THROW(static_cast<void>(locks.acquire("a")), CorruptionError);
+    EXPECT_THROW(Locks(world.store, {.time_to_live = 0s}), InvalidError);
+    EXPECT_THROW(static_cast<void>(locks.acquire("")), InvalidError);
+}
+
+// ---- the thread of the heartbeats
+
+/// Tells whenever somebody goes to sleep.
+class ToldClock final : public Clock {
+  public:
+    Time now() override { return clock_.now(); }
+    void sleep_for(Duration duration, std::stop_token stop) override {
+        sleeps_.release();
+        clock_.sleep_for(duration, std::move(stop));
+    }
+    void advance_when_asleep(Duration duration) {
+        sleeps_.acquire();
+        clock_.wait_for_sleepers(1);
+        clock_.advance(duration);
+    }
+
+  private:
+    ManualClock clock_;
+    std::counting_semaphore<> sleeps_{0};
+};
+
+TEST(HeartbeatThread, keeps_all_locks_of_one_object_with_one_batch_and_sleeps_in_between) {
+    ToldClock clock;
+    const auto counting = std::make_shared<testing::CountingStore>(open("memory:"));
+    Locks locks{counting, {.time_to_live = 8s, .runtime = {.clock = clock}}};
+    const Lock a = locks.acquire("a");
+    const Lock b = locks.acquire("b");
+    counting->reset();
+    constexpr int quarters = 40;  // of the time to live; it sleeps no longer at once
+    for (int i = 0; i <= quarters; ++i) clock.advance_when_asleep(i < quarters ? 2s : 0s);
+    EXPECT_FALSE(a.is_lost());
+    EXPECT_FALSE(b.is_lost());
+    EXPECT_EQ(locks.metrics().heartbeats, 2u * quarters / 2);
+    EXPECT_EQ(counting->counts().write_batches, quarters / 2u);
+}
+
+}  // namespace
+}  // namespace varve
