@@ -232,10 +232,10 @@ TEST(Locks, ticket_5_queued_late_is_still_before_ticket_7) {
     hooked->before_write = [&](std::span<const store::Write> writes) {
         if (six || !locks::ticket_of(writes.front().key)) return;
         six = on_time.acquire("a", {.wait = 0s});
-        world.store->write(std::vector{
+        static_cast<void>(world.store->write(std::vector{
             locks::draw("a", 6),
             locks::enqueue("a", 7, {.owner = "seven", .expires = world.clock.now() + 1min}),
-        });
+        }));
     };
     hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
         if (six && locks::ticket_of(writes.front().key)) six->release();
