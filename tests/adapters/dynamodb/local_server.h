@@ -44,6 +44,7 @@ class LocalServer {
     LocalServer(const LocalServer&) = delete;
     LocalServer& operator=(const LocalServer&) = delete;
 
+    int port() const { return port_; }
     std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
     std::string url(const std::string& prefix) const {
         return "dynamodb://" + address() + "/" + prefix + "?region=eu-west-1";

@@ -1,0 +1,296 @@
+#include "fault_proxy.h"
+
+#include "http.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace varve::dynamodb {
+namespace {
+
+constexpr std::chrono::milliseconds moment{3};
+constexpr std::size_t late_by = 5;
+
+/// A header's value; empty if it is missing.
+std::string_view header(std::string_view head, std::string_view name) {
+    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+    while (!head.empty()) {
+        const std::string_view line = head.substr(0, head.find("\r\n"));
+        head.remove_prefix(std::min(line.size() + 2, head.size()));
+        if (line.size() <= name.size() || line[name.size()] != ':') continue;
+        if (!std::ranges::equal(line.substr(0, name.size()), name, {}, lower)) continue;
+        const std::string_view value = line.substr(name.size() + 1);
+        return value.substr(std::min(value.find_first_not_of(' '), value.size()));
+    }
+    return {};
+}
+
+std::string answer(std::string_view status, std::string_view body, const std::string& more = "") {
+    return "HTTP/1.1 " + std::string{status} + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" + more +
+           "\r\n" + std::string{body};
+}
+
+std::string named_error(std::string_view status, std::string_view name) {
+    return answer(status, R"({"__type":"com.amazonaws.dynamodb.v20120810#)" + std::string{name} + "\"}");
+}
+
+const std::string gateway = answer("503 Service Unavailable", "<html>try again</html>");
+
+std::string body_of(const std::string& answer) {
+    return answer.substr(answer.find("\r\n\r\n") + 4);
+}
+std::string status_of(const std::string& answer) {
+    const std::size_t from = answer.find(' ') + 1;
+    return answer.substr(from, answer.find("\r\n") - from);
+}
+
+}  // namespace
+
+std::string_view to_string(Fault fault) {
+    static constexpr std::array<std::string_view, fault_kinds> names{
+        "none",           "request_lost",  "request_reset",      "request_late",  "answer_lost",
+        "answer_reset",   "answer_cut",    "answer_garbage",     "body_garbage",  "body_damaged",
+        "checksum_wrong", "repeated",      "repeated_and_again", "failed_before", "failed_after",
+        "gateway_before", "gateway_after", "throttled",          "delayed",       "silent"};
+    return names.at(static_cast<std::size_t>(fault));
+}
+
+/// One end of a connection, which closes with it.
+class FaultProxy::Connection {
+  public:
+    explicit Connection(int socket) : socket_(socket) {
+        const int on = 1;
+        setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    Connection(Connection&& other) noexcept
+        : socket_(std::exchange(other.socket_, -1)), buffer_(std::move(other.buffer_)) {}
+    ~Connection() {
+        if (socket_ >= 0) close(socket_);
+    }
+    Connection& operator=(Connection&& other) noexcept {
+        std::swap(socket_, other.socket_);
+        std::swap(buffer_, other.buffer_);
+        return *this;
+    }
+
+    static std::optional<Connection> to(int port) {
+        sockaddr_in address{};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(static_cast<std::uint16_t>(port));
+        Connection connection{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+        if (connect(connection.socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+            return std::nullopt;
+        return connection;
+    }
+
+    bool send(std::string_view bytes) {
+        while (!bytes.empty()) {
+            const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+            if (count <= 0) return false;
+            bytes.remove_prefix(static_cast<std::size_t>(count));
+        }
+        return true;
+    }
+    /// The next request or answer, head and body; nullopt if the other end closes before it is whole.
+    std::optional<std::string> receive() {
+        std::size_t end = 0;
+        while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
+            if (!receive_some()) return std::nullopt;
+        }
+        const std::string_view head = std::string_view{buffer_}.substr(0, end + 2);
+        std::size_t size = 0;
+        const std::string_view length = header(head, "content-length");
+        std::from_chars(length.data(), length.data() + length.size(), size);
+        if (!header(head, "transfer-encoding").empty()) throw std::runtime_error("the proxy knows no chunks");
+        size += end + 4;
+        while (buffer_.size() < size) {
+            if (!receive_some()) return std::nullopt;
+        }
+        std::string message = buffer_.substr(0, size);
+        buffer_.erase(0, size);
+        return message;
+    }
+    void wait_until_closed() {
+        while (receive_some()) {
+        }
+    }
+    void reset() {
+        const linger at_once{.l_onoff = 1, .l_linger = 0};
+        setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+
+  private:
+    bool receive_some() {
+        char bytes[16 * 1024];
+        const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
+        if (count > 0) buffer_.append(bytes, static_cast<std::size_t>(count));
+        return count > 0;
+    }
+
+    int socket_;
+    std::string buffer_;
+};
+
+FaultProxy::FaultProxy(int server_port, Options options)
+    : server_port_(server_port),
+      options_(std::move(options)),
+      listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        listen(listener_, SOMAXCONN) != 0 ||
+        getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+        throw std::runtime_error("no port to listen on");
+    }
+    port_ = ntohs(address.sin_port);
+    acceptor_ = std::thread{[this] { accept_all(); }};
+}
+
+FaultProxy::~FaultProxy() {
+    shutdown(listener_, SHUT_RDWR);
+    acceptor_.join();
+    std::unique_lock lock{mutex_};
+    stopping_ = true;
+    changed_.notify_all();
+    for (const int open : open_) shutdown(open, SHUT_RDWR);
+    changed_.wait(lock, [this] { return serving_ == 0; });
+    close(listener_);
+}
+
+void FaultProxy::heal() {
+    healed_ = true;
+    deliver_late(std::numeric_limits<std::size_t>::max());
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return delivering_ == 0; });
+}
+
+std::size_t FaultProxy::faults() const {
+    return requests_ - count(Fault::none);
+}
+
+void FaultProxy::accept_all() {
+    for (;;) {
+        const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+        if (client < 0) return;
+        const std::lock_guard lock{mutex_};
+        open_.insert(client);
+        ++serving_;
+        // Faults end connections by the thousand: their threads are counted instead of kept.
+        std::thread{[this, client] {
+            serve(client);
+            const std::lock_guard ended{mutex_};
+            --serving_;
+            changed_.notify_all();
+        }}.detach();
+    }
+}
+
+void FaultProxy::serve(int socket) {
+    Connection client{socket};
+    std::optional<Connection> server;
+    while (const auto request = client.receive()) {
+        if (!pass_on(client, server, *request)) break;
+    }
+    // Closed by `client` after this; a number that is free again may be another's.
+    const std::lock_guard lock{mutex_};
+    open_.erase(socket);
+}
+
+/// False if the connection ends with this request.
+bool FaultProxy::pass_on(Connection& client, std::optional<Connection>& server, const std::string& request) {
+    const std::size_t number = requests_++;
+    const Fault fault = healed_ ? Fault::none : options_.fault(number);
+    ++counts_[static_cast<std::size_t>(fault)];
+    deliver_late(number);
+    if (options_.round_trip.count() > 0 && !wait(options_.round_trip)) return false;
+    switch (fault) {
+        case Fault::request_lost: return false;
+        case Fault::request_reset: client.reset(); return false;
+        case Fault::request_late: {
+            const std::lock_guard lock{mutex_};
+            late_.push_back({number + late_by, request});
+            return false;
+        }
+        case Fault::failed_before: return client.send(named_error("500 x", "InternalServerError"));
+        case Fault::gateway_before: return client.send(gateway);
+        case Fault::throttled: return client.send(named_error("400 x", "ProvisionedThroughputExceededException"));
+        default: break;
+    }
+    if (!server) server = Connection::to(server_port_);
+    if (!server || !server->send(request)) return false;
+    const auto first = server->receive();
+    if (!first) return false;
+    const std::string body = body_of(*first);
+    const std::string right_checksum = "x-amz-crc32: " + std::to_string(crc32(body)) + "\r\n";
+    switch (fault) {
+        case Fault::answer_lost: return false;
+        case Fault::answer_reset: client.reset(); return false;
+        case Fault::answer_cut: client.send(std::string_view{*first}.substr(0, number % first->size())); return false;
+        case Fault::answer_garbage: client.send("\x16\x03\x01 this is no answer\r\n\r\n"); return false;
+        case Fault::body_garbage: return client.send(answer("200 OK", "{\"Item\":" + std::to_string(number)));
+        case Fault::body_damaged: {
+            std::string damaged = body;
+            if (!damaged.empty()) damaged[number % damaged.size()] ^= 1;
+            return client.send(answer(status_of(*first), damaged, right_checksum));
+        }
+        case Fault::checksum_wrong:
+            return client.send(
+                answer(status_of(*first), body, "x-amz-crc32: " + std::to_string(crc32(body) + 1) + "\r\n"));
+        case Fault::repeated: deliver(request); break;
+        case Fault::repeated_and_again: {
+            if (!server->send(request)) return false;
+            const auto second = server->receive();
+            return second && client.send(*second);
+        }
+        case Fault::failed_after: return client.send(named_error("500 x", "InternalServerError"));
+        case Fault::gateway_after: return client.send(gateway);
+        case Fault::delayed:
+            if (!wait(moment)) return false;
+            break;
+        case Fault::silent: client.wait_until_closed(); return false;
+        default: break;
+    }
+    return client.send(*first);
+}
+
+void FaultProxy::deliver_late(std::size_t until) {
+    for (;;) {
+        std::string request;
+        {
+            const std::lock_guard lock{mutex_};
+            const auto due = std::ranges::find_if(late_, [until](const Late& late) { return late.due <= until; });
+            if (due == late_.end()) return;
+            request = std::move(due->request);
+            late_.erase(due);
+            ++delivering_;
+        }
+        deliver(request);
+        const std::lock_guard lock{mutex_};
+        --delivering_;
+        changed_.notify_all();
+    }
+}
+
+void FaultProxy::deliver(const std::string& request) {
+    auto server = Connection::to(server_port_);
+    if (server && server->send(request)) (void)server->receive();
+}
+
+bool FaultProxy::wait(std::chrono::milliseconds time) {
+    std::unique_lock lock{mutex_};
+    return !changed_.wait_for(lock, time, [this] { return stopping_; });
+}
+
+}  // namespace varve::dynamodb
