@@ -187,7 +187,8 @@ void Client::judge(Attempt& attempt, HttpAnswer answer) {
                        .failure = {.kind = ErrorKind::unavailable,
                                    .message = of(call) + " failed at " + endpoint_.host + ": " +
                                               without_secrets(answer.error, attempt.credentials)}};
-    if (answer.sent && attempt.doubt()) attempt.fail(std::move(attempt.failure));
+    if (answer.distrusted) attempt.failure.failure.kind = ErrorKind::config;
+    if (answer.distrusted || (answer.sent && attempt.doubt())) attempt.fail(std::move(attempt.failure));
 }
 
 void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {

@@ -135,7 +135,8 @@ Client::Parts client_parts(const Options& options) {
                      .timeout = options.timeout},
         .credentials = loopback ? local_credentials(options.profile) : credentials_of(surroundings(), options.profile),
         .runtime = options.runtime,
-        .http = {.ca_file = options.ca_file}};
+        .http = {
+            .ca_file = options.ca_file, .direct = loopback, .trace = options.trace ? &options.runtime.log : nullptr}};
 }
 
 }  // namespace varve::dynamodb

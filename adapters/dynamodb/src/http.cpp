@@ -6,8 +6,10 @@
 #include <array>
 #include <charconv>
 #include <map>
+#include <string>
 
 #include <curl/curl.h>
+#include <openssl/x509_vfy.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -28,6 +30,26 @@ std::string_view trimmed(std::string_view text) {
     constexpr std::string_view blanks = " \t\r\n";
     const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
     return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
+}
+
+/// Of all that libcurl would say, what it says itself: headers and bodies carry secrets and users' data.
+int trace(CURL*, curl_infotype type, char* data, std::size_t size, void* log) {
+    if (type == CURLINFO_TEXT) {
+        static_cast<Log*>(log)->write(LogLevel::debug, "libcurl: " + std::string{trimmed({data, size})});
+    }
+    return 0;
+}
+
+/// What to do about a server that cannot prove who it is; `verdict` is OpenSSL's on its certificate.
+std::string advice_on(long verdict) {
+    switch (verdict) {
+        case X509_V_OK:
+        case X509_V_ERR_UNSPECIFIED:  // the chain was good, or libcurl would have kept OpenSSL's verdict
+            return "the certificate is for another host: use the name that it is for";
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+        case X509_V_ERR_CERT_HAS_EXPIRED: return "renew the server's certificate, or set this machine's clock";
+        default: return "name the certificate of the authority that vouches for the server by ca_file";
+    }
 }
 
 }  // namespace
@@ -221,7 +243,7 @@ void Http::start(Transfer& transfer) {
     set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
     set(CURLOPT_FOLLOWLOCATION, 0L);
     set(CURLOPT_NOSIGNAL, 1L);
-    if (!tls) set(CURLOPT_PROXY, "");
+    if (!tls || options_.direct) set(CURLOPT_PROXY, "");
     set(CURLOPT_SSL_VERIFYPEER, 1L);
     set(CURLOPT_SSL_VERIFYHOST, 2L);
     set(CURLOPT_SSLVERSION, long{CURL_SSLVERSION_TLSv1_2});
@@ -230,6 +252,11 @@ void Http::start(Transfer& transfer) {
     set(CURLOPT_TIMEOUT_MS, static_cast<long>(request.timeout.count()));
     set(CURLOPT_MAXAGE_CONN, idle_seconds_max);
     set(CURLOPT_ERRORBUFFER, transfer.message.data());
+    if (options_.trace != nullptr) {
+        set(CURLOPT_VERBOSE, 1L);
+        set(CURLOPT_DEBUGFUNCTION, &trace);
+        set(CURLOPT_DEBUGDATA, static_cast<void*>(options_.trace));
+    }
     set(CURLOPT_WRITEFUNCTION, &Transfer::write);
     set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
     set(CURLOPT_HEADERFUNCTION, &Transfer::header);
@@ -262,6 +289,7 @@ void Http::finish(Transfer& transfer, int code) {
         answer.sent = false;
     }
     if (code == CURLE_SEND_FAIL_REWIND) answer.sent = true;
+    answer.distrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
     long status = 0;
     if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (transfer.too_large) {
@@ -271,6 +299,13 @@ void Http::finish(Transfer& transfer, int code) {
     } else if (code != CURLE_OK) {
         answer.error =
             transfer.message[0] != '\0' ? transfer.message.data() : curl_easy_strerror(static_cast<CURLcode>(code));
+        if (code == CURLE_PEER_FAILED_VERIFICATION) {
+            long verdict = 0;
+            curl_easy_getinfo(transfer.easy, CURLINFO_SSL_VERIFYRESULT, &verdict);
+            answer.error += "; " + advice_on(verdict);
+        } else if (code == CURLE_SSL_CONNECT_ERROR) {
+            answer.error += "; the server must speak TLS 1.2 or later at this port";
+        }
     } else if (!transfer.headers_complete || !transfer.has_length) {
         answer.error = "the answer was cut short, or does not tell its length";
     } else if (transfer.checksum && *transfer.checksum != crc32(answer.body)) {

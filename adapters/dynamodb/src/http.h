@@ -2,6 +2,8 @@
 
 #include "signature.h"
 
+#include <varve/core/log.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -29,6 +31,8 @@ struct HttpAnswer {
     std::string date = {};   ///< the header
     std::string error = {};  ///< never contains a header or a body
     bool sent = false;       ///< the server may have got all of the request; false: it certainly did not
+    /// The server could not prove who it is, or the certificates to trust cannot be read: no repetition helps.
+    bool distrusted = false;
 
     bool arrived() const { return status != 0; }
 };
@@ -36,15 +40,18 @@ struct HttpAnswer {
 /// HTTP/1.1 on kept connections, many requests in flight at once, driven by one thread of its own.
 ///
 /// An answer is whole: of the length it announces, with the checksum x-amz-crc32 where there is one; anything else is
-/// an error. No redirect is followed, no proxy is used for plain http, certificates and host names are verified, TLS
-/// is 1.2 or later. A request is delivered at most once: what libcurl would silently send again over a new connection,
-/// after the server closed an idle one, becomes an error instead.
+/// an error. No redirect is followed, certificates and host names are verified, TLS is 1.2 or later. A request is
+/// delivered at most once: what libcurl would silently send again over a new connection, after the server closed an
+/// idle one, becomes an error instead.
 ///
 /// Threads: `perform` may be called from any number of threads.
 class Http {
   public:
     struct Options {
         std::string ca_file = {};  ///< certificates to trust instead of the system's
+        bool direct = false;       ///< past the proxies that the environment names; plain http never goes to one
+        /// Gets libcurl's account of its connections at level debug: addresses, TLS, reuse; no header, no body.
+        Log* trace = nullptr;
     };
     explicit Http(Options options);
     ~Http();

@@ -219,6 +219,52 @@ TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
     }
 }
 
+/// Keeps what is logged at any level.
+struct Lines final : Log {
+    void write(LogLevel, std::string_view message) override {
+        const std::lock_guard lock{mutex};
+        text.append(message).append("\n");
+    }
+    std::mutex mutex;
+    std::string text;  // guarded by mutex
+};
+
+TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_data) {
+    ScriptedServer server{[](const Request& request, std::size_t number) {
+        const std::string quoted = request.head + secret + token;
+        return number == 0   ? error(400, "ValidationException", secret + token)
+               : number == 1 ? Answer{ScriptedServer::answer(407, quoted, "Proxy-Authenticate: Basic realm=x\r\n")}
+               : number == 2
+                   ? Answer{ScriptedServer::answer(307, quoted, "Location: http://127.0.0.1:1/" + token + "\r\n")}
+               : number == 3 ? Answer{ScriptedServer::answer(200, "{}", "x-amz-crc32: 1\r\nx-echo: " + token + "\r\n")}
+               : number == 4 ? Answer{"HTTP/1.1 200 x\r\nx-echo: " + token + "\r\nContent-Length: 9\r\n\r\n{", true}
+                             : Answer{token + secret + "\r\n\r\n", true};
+    }};
+    Lines lines;
+    {
+        Client client{{.endpoint = {.url = server.url(), .host = server.address(), .region = "eu-west-1"},
+                       .credentials =
+                           [] {
+                               return DatedCredentials{{"AKID", secret, token}};
+                           },
+                       .retry = RetryPolicy::once(),
+                       .http = {.trace = &lines}}};
+        for (int i = 0; i < 6; ++i) {
+            const Reply reply =
+                client.send({.operation = "PutItem", .body = "{\"b\":\"private\"}", .about = "an item"});
+            EXPECT_EQ(failure_of(reply).message.find(secret), std::string::npos) << failure_of(reply).message;
+            EXPECT_EQ(failure_of(reply).message.find(token), std::string::npos) << failure_of(reply).message;
+        }
+    }
+    const std::string authorization = server.requests().at(5).header("authorization");
+    EXPECT_EQ(server.requests().at(5).header("x-amz-security-token"), token);
+    EXPECT_NE(lines.text.find("libcurl: Connected to"), std::string::npos) << lines.text;
+    for (const std::string& hidden : {secret, token, authorization.substr(authorization.rfind('=') + 1),
+                                      std::string{"private"}, std::string{"x-echo"}}) {
+        EXPECT_EQ(lines.text.find(hidden), std::string::npos) << hidden << " in\n" << lines.text;
+    }
+}
+
 TEST(ClientTest, access_denied_says_what_to_do) {
     Case one{[](const Request&, std::size_t) {
         return error(400, "AccessDeniedException", "User: arn:aws:iam::1:user/me is not authorized");

@@ -38,6 +38,9 @@ struct Options {
     /// Certificates to trust instead of the system's; with it, a server on this machine is spoken to with TLS, too.
     std::string ca_file = {};
     std::chrono::milliseconds timeout{10'000};  ///< of each request
+    /// libcurl's account of its connections goes to the runtime's log at level debug: addresses, TLS, reuse. It
+    /// contains no header and no body, so no secret and no data.
+    bool trace = false;
     Runtime runtime = {};
 };
 
