@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 struct Fixture {
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
     std::shared_ptr<testing::CountingStore> store = std::make_shared<testing::CountingStore>(open("memory:"));
-    Locks locks{store, {.heartbeat_thread = false, .runtime = {.clock = clock}}};
+    Locks locks{store, {.heartbeat_thread = false}, {.clock = clock}};
 
     testing::RequestCounts cost_of(auto call) {
         store->reset();

@@ -23,9 +23,11 @@ struct World {
     testing::SeededRandom random{1};
     std::shared_ptr<store::ItemStore> store = open("memory:");
 
-    LocksOptions options() {
-        return {.time_to_live = 10s, .heartbeat_thread = false, .runtime = {.clock = clock, .random = random}};
+    /// A process.
+    Locks process(std::shared_ptr<store::ItemStore> its_store) {
+        return Locks{std::move(its_store), {.time_to_live = 10s, .heartbeat_thread = false}, {clock, random}};
     }
+    Locks process() { return process(store); }
 };
 
 ErrorKind kind_of(auto call) {
@@ -40,7 +42,7 @@ ErrorKind kind_of(auto call) {
 
 TEST(Locks, one_that_is_free_is_entered_at_once_and_its_fence_grows) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     const Time began = world.clock.now();
     for (locks::Fence fence = 1; fence <= 3; ++fence) {
         const Lock lock = locks.acquire("a");
@@ -57,8 +59,8 @@ TEST(Locks, one_that_is_free_is_entered_at_once_and_its_fence_grows) {
 TEST(Locks, a_wait_of_zero_fails_at_once_if_anyone_is_ahead_and_writes_nothing) {
     World world;
     const auto counting = std::make_shared<testing::CountingStore>(world.store);
-    Locks locks{world.store, world.options()};
-    Locks other{counting, world.options()};
+    Locks locks = world.process();
+    Locks other = world.process(counting);
     const Lock held = locks.acquire("a");
     const Time began = world.clock.now();
     EXPECT_FALSE(other.try_acquire("a", {.wait = 0s}));
@@ -70,8 +72,8 @@ TEST(Locks, a_wait_of_zero_fails_at_once_if_anyone_is_ahead_and_writes_nothing) 
 
 TEST(Locks, who_gives_up_leaves_no_row) {
     World world;
-    Locks locks{world.store, world.options()};
-    Locks other{world.store, world.options()};
+    Locks locks = world.process();
+    Locks other = world.process();
     const Lock held = locks.acquire("a");
     const Time began = world.clock.now();
     EXPECT_FALSE(other.try_acquire("a", {.wait = 3s}));
@@ -83,7 +85,7 @@ TEST(Locks, who_gives_up_leaves_no_row) {
 
 TEST(Locks, a_wait_ends_when_stop_is_requested) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     const Lock held = locks.acquire("a");
     std::stop_source stop;
     stop.request_stop();
@@ -93,7 +95,7 @@ TEST(Locks, a_wait_ends_when_stop_is_requested) {
 
 TEST(Locks, what_is_released_is_free_and_nothing_but_counter_and_holder_stays) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     Lock lock = locks.acquire("a");
     lock.release();
     lock.release();
@@ -106,7 +108,7 @@ TEST(Locks, what_is_released_is_free_and_nothing_but_counter_and_holder_stays) {
 
 TEST(Locks, a_handle_that_is_assigned_to_releases_what_it_had) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     Lock lock = locks.acquire("a");
     lock = locks.acquire("b");
     EXPECT_EQ(lock.name(), "b");
@@ -115,8 +117,8 @@ TEST(Locks, a_handle_that_is_assigned_to_releases_what_it_had) {
 
 TEST(Locks, a_holder_that_falls_silent_is_followed_by_the_next_and_says_that_it_is_lost) {
     World world;
-    Locks locks{world.store, world.options()};
-    Locks other{world.store, world.options()};
+    Locks locks = world.process();
+    Locks other = world.process();
     int told = 0;
     Lock slept = locks.acquire("a", {.on_lost = [&] { ++told; }});
     const Lock next = other.acquire("a");
@@ -136,8 +138,8 @@ TEST(Locks, a_holder_that_falls_silent_is_followed_by_the_next_and_says_that_it_
 
 TEST(Locks, heartbeats_keep_a_lock_beyond_its_time_to_live) {
     World world;
-    Locks locks{world.store, world.options()};
-    Locks other{world.store, world.options()};
+    Locks locks = world.process();
+    Locks other = world.process();
     const Lock lock = locks.acquire("a");
     for (Duration passed{}; passed < 60s;) {
         const Duration pause = locks.beat();
@@ -151,10 +153,10 @@ TEST(Locks, heartbeats_keep_a_lock_beyond_its_time_to_live) {
 
 TEST(Locks, a_refused_heartbeat_loses_the_lock_at_once_and_for_ever) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     World ahead;  // a process whose clock is wrong
     ahead.clock.advance(1min);
-    Locks thief{world.store, ahead.options()};
+    Locks thief = ahead.process(world.store);
     Lock lock = locks.acquire("a");
     {
         const Lock stolen = thief.acquire("a", {.wait = 0s});
@@ -171,7 +173,7 @@ TEST(Locks, a_refused_heartbeat_loses_the_lock_at_once_and_for_ever) {
 
 TEST(Locks, a_lock_may_be_released_by_whoever_is_told_of_its_loss) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     std::optional<Lock> lock;
     lock = locks.acquire("a", {.on_lost = [&] { lock->release(); }});
     world.clock.advance(11s);
@@ -183,8 +185,8 @@ TEST(Locks, a_lock_may_be_released_by_whoever_is_told_of_its_loss) {
 TEST(Locks, several_are_entered_in_the_order_of_their_names_or_not_at_all) {
     World world;
     const auto counting = std::make_shared<testing::CountingStore>(world.store);
-    Locks locks{counting, world.options()};
-    Locks other{world.store, world.options()};
+    Locks locks = world.process(counting);
+    Locks other = world.process();
     {
         counting->start_recording();
         const std::vector<Lock> all = locks.acquire_all({"c", "a", "b", "a"});
@@ -205,10 +207,10 @@ TEST(Locks, several_are_entered_in_the_order_of_their_names_or_not_at_all) {
 // after it, and finds itself first while 6 is inside.
 TEST(Locks, ticket_5_drawn_early_and_queued_late_does_not_enter_beside_ticket_6) {
     World world;
-    Locks on_time{world.store, world.options()};
+    Locks on_time = world.process();
     for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks late{hooked, world.options()};
+    Locks late = world.process(hooked);
     std::optional<Lock> six;
     hooked->before_write = [&](std::span<const store::Write> writes) {
         if (six || !locks::ticket_of(writes.front().key)) return;
@@ -224,10 +226,10 @@ TEST(Locks, ticket_5_drawn_early_and_queued_late_does_not_enter_beside_ticket_6)
 
 TEST(Locks, ticket_5_queued_late_is_still_before_ticket_7) {
     World world;
-    Locks on_time{world.store, world.options()};
+    Locks on_time = world.process();
     for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks late{hooked, world.options()};
+    Locks late = world.process(hooked);
     std::optional<Lock> six;
     hooked->before_write = [&](std::span<const store::Write> writes) {
         if (six || !locks::ticket_of(writes.front().key)) return;
@@ -247,7 +249,7 @@ TEST(Locks, ticket_5_queued_late_is_still_before_ticket_7) {
 
 TEST(Locks, waiters_remove_expired_rows_ahead_of_them_and_no_others) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     locks.acquire("a").release();
     const Time now = world.clock.now();
     static_cast<void>(world.store->write(std::vector{
@@ -267,9 +269,9 @@ TEST(Locks, waiters_remove_expired_rows_ahead_of_them_and_no_others) {
 
 TEST(Locks, a_waiters_own_row_that_others_removed_comes_back_in_its_place) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks other{hooked, world.options()};
+    Locks other = world.process(hooked);
     Lock first = locks.acquire("a");
     int removed = 0;
     hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
@@ -285,9 +287,9 @@ TEST(Locks, a_waiters_own_row_that_others_removed_comes_back_in_its_place) {
 
 TEST(Locks, a_long_wait_keeps_its_place_alive) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks other{hooked, world.options()};
+    Locks other = world.process(hooked);
     const Lock first = locks.acquire("a");
     int extended = 0;
     hooked->before_write = [&](std::span<const store::Write> writes) {
@@ -317,15 +319,15 @@ std::shared_ptr<HookedStore> forgetful(const World& world, std::function<bool(co
 
 TEST(LostAnswers, to_a_draw_waste_a_ticket_and_share_none) {
     World world;
-    Locks locks{forgetful(world, [](const store::Write& w) { return w.key == locks::counter_key("a"); }),
-                world.options()};
+    Locks locks =
+        world.process(forgetful(world, [](const store::Write& w) { return w.key == locks::counter_key("a"); }));
     EXPECT_EQ(locks.acquire("a").ticket(), 2);
 }
 
 TEST(LostAnswers, to_the_own_row_are_recognised) {
     World world;
-    Locks locks{forgetful(world, [](const store::Write& w) { return locks::ticket_of(w.key).has_value(); }),
-                world.options()};
+    Locks locks =
+        world.process(forgetful(world, [](const store::Write& w) { return locks::ticket_of(w.key).has_value(); }));
     const Lock lock = locks.acquire("a");
     EXPECT_EQ(lock.ticket(), 1);
     EXPECT_EQ(locks.inspect("a").queue.size(), 1u);
@@ -333,8 +335,8 @@ TEST(LostAnswers, to_the_own_row_are_recognised) {
 
 TEST(LostAnswers, to_the_entering_are_recognised) {
     World world;
-    Locks locks{forgetful(world, [](const store::Write& w) { return w.key == locks::holder_key("a"); }),
-                world.options()};
+    Locks locks =
+        world.process(forgetful(world, [](const store::Write& w) { return w.key == locks::holder_key("a"); }));
     const Lock lock = locks.acquire("a");
     EXPECT_EQ(lock.fence(), 1);
     EXPECT_EQ(locks.inspect("a").holder.fence, 1);
@@ -345,7 +347,7 @@ TEST(LostAnswers, to_a_heartbeat_are_recognised) {
     int holder_writes = 0;
     const auto store = forgetful(
         world, [&](const store::Write& w) { return w.key == locks::holder_key("a") && ++holder_writes == 2; });
-    Locks locks{store, world.options()};
+    Locks locks = world.process(store);
     const Lock lock = locks.acquire("a");
     world.clock.advance(5s);
     locks.beat();
@@ -360,7 +362,7 @@ TEST(LostAnswers, to_a_release_are_repeated) {
     int holder_writes = 0;
     const auto store = forgetful(
         world, [&](const store::Write& w) { return w.key == locks::holder_key("a") && ++holder_writes == 2; });
-    Locks locks{store, world.options()};
+    Locks locks = world.process(store);
     locks.acquire("a").release();
     EXPECT_EQ(locks.inspect("a").holder, (locks::Holder{.fence = 1}));
     EXPECT_GE(holder_writes, 2);
@@ -369,7 +371,7 @@ TEST(LostAnswers, to_a_release_are_repeated) {
 TEST(LostAnswers, who_gives_up_takes_back_an_entering_that_got_through) {
     World world;
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks locks{hooked, world.options()};
+    Locks locks = world.process(hooked);
     hooked->after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
         if (writes.front().key == locks::holder_key("a")) answers[0] = Failure{ErrorKind::unavailable, true, "silent"};
     };
@@ -382,7 +384,7 @@ TEST(LostAnswers, who_gives_up_takes_back_an_entering_that_got_through) {
 TEST(LostAnswers, a_silent_store_loses_the_lock_when_its_time_is_over) {
     World world;
     const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks locks{hooked, world.options()};
+    Locks locks = world.process(hooked);
     const Lock lock = locks.acquire("a");
     hooked->after_write = [](auto, std::vector<store::WriteAnswer>& answers) {
         for (auto& answer : answers) answer = Failure{ErrorKind::unavailable, true, "silent"};
@@ -397,7 +399,7 @@ TEST(LostAnswers, a_silent_store_loses_the_lock_when_its_time_is_over) {
 
 TEST(StoredLocks, of_a_form_that_is_not_known_are_refused) {
     World world;
-    Locks locks{world.store, world.options()};
+    Locks locks = world.process();
     locks.acquire("a").release();
     static_cast<void>(
         world.store->write(std::vector{store::Write{locks::holder_key("a"), store::Put{{{"owner", "by hand"}}}}}));
@@ -430,7 +432,7 @@ class ToldClock final : public Clock {
 TEST(HeartbeatThread, keeps_all_locks_of_one_object_with_one_batch_and_sleeps_in_between) {
     ToldClock clock;
     const auto counting = std::make_shared<testing::CountingStore>(open("memory:"));
-    Locks locks{counting, {.time_to_live = 8s, .runtime = {.clock = clock}}};
+    Locks locks{counting, {.time_to_live = 8s}, {.clock = clock}};
     const Lock a = locks.acquire("a");
     const Lock b = locks.acquire("b");
     counting->reset();

@@ -77,6 +77,7 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
       threads_(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
       executor_(options.executor ? *options.executor : *threads_),
       coordinator_(prepared(*store_), options.runtime, executor_, options.transactions),
+      locks_(store_, options.locks, options.runtime),
       row_tables_(*store_),
       repository_(coordinator_, options.remembered_aggregates_max),
       events_(coordinator_, options.retry) {
@@ -137,6 +138,7 @@ std::variant<Outcome, Conflict> Application::attempt(Command& command) {
     if (!command_id.empty()) executed = tx.reader_.stream(command_slot(command_id).partition, 1);
     if (executed.head > 0) return Outcome{repeated_receipt(command_id, executed.slots.front().content)};
 
+    if (command.options.fenced_by != nullptr) tx.fenced_by(*command.options.fenced_by);
     try {
         command.body(tx);
     } catch (const detail::Rejected& rejected) {
@@ -156,10 +158,13 @@ std::variant<Outcome, Conflict> Application::attempt(Command& command) {
         plan.slots.push_back({command_slot(command_id), executed.next.epoch, std::move(payload)});
     }
     Commit commit{.tx = {}, .path = Path::nothing};
-    if (!is_one_read(plan)) {
+    if (!is_one_read(plan) || !tx.fences_.empty()) {
         if (reservation && !rejected) reservation->hand_over();
         std::variant<Commit, Conflict> result = coordinator_.commit(plan, id, command.began);
-        if (auto* conflict = std::get_if<Conflict>(&result)) return std::move(*conflict);
+        if (auto* conflict = std::get_if<Conflict>(&result)) {
+            tx.check_fences();
+            return std::move(*conflict);
+        }
         commit = std::move(std::get<Commit>(result));
     }
     if (rejected && reservation && !reservation->is_alive()) {

@@ -1,4 +1,5 @@
 #include <varve/commands/transaction.h>
+#include <varve/core/error.h>
 #include <varve/events/stored_slot.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@ Transaction::Transaction(aggregates::Repository& repository, Coordinator& coordi
                          const detail::InlineProjections& projections, std::string tx, Time since,
                          Reservation* reservation)
     : repository_(repository),
+      coordinator_(coordinator),
       reader_(coordinator, tx, since),
       reservation_(reservation),
       row_tables_(row_tables),
@@ -46,6 +48,30 @@ Transaction::TouchedRow& Transaction::touch(const store::Key& key) {
     Image image = reader_.rows({&key, 1}).front();
     TouchedRow touched{.seen = image, .written = false, .data = std::move(image.data)};
     return rows_.emplace(key, std::move(touched)).first->second;
+}
+
+void Transaction::fenced_by(const Lock& lock) {
+    if (&lock.store() != &coordinator_.store()) {
+        throw InvalidError("the lock '" + lock.name() +
+                           "' is kept in another store object than this application's; take it from "
+                           "Application::locks()");
+    }
+    lock.check();
+    RowRead condition = lock.condition();
+    fences_.insert_or_assign(condition.key, std::move(condition));
+}
+
+void Transaction::check_fences() const {
+    std::vector<store::Key> keys;
+    for (const auto& [key, condition] : fences_) keys.push_back(key);
+    if (keys.empty()) return;
+    const std::vector<std::optional<store::Item>> items = coordinator_.store().read(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const locks::Holder holder = locks::decode_holder(keys[i], items[i]);
+        if (holder.revision() == fences_.at(keys[i]).rev) continue;
+        throw LeaseLostError("the lock '" + keys[i].partition + "' was lost: it is at fence " +
+                             std::to_string(holder.fence) + " now; nothing was written");
+    }
 }
 
 std::optional<std::string> Transaction::read_row(const store::Key& key) {
@@ -109,6 +135,7 @@ Plan Transaction::plan(const Metadata& metadata) const {
             plan.rows_read.push_back({key, touched.seen.rev});
         }
     }
+    for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
     return plan;
@@ -121,6 +148,7 @@ Plan Transaction::reads() const {
         if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.head + 1)});
     }
     for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});
+    for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     return plan;
 }

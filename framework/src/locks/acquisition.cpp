@@ -25,8 +25,8 @@ Locks::Acquisition::Acquisition(Locks& locks, std::string name, const AcquireOpt
     : l_(locks),
       name_(std::move(name)),
       options_(options),
-      owner_(uuid7(locks.options_.runtime)),
-      began_(locks.options_.runtime.clock.now()) {
+      owner_(uuid7(locks.runtime_)),
+      began_(locks.runtime_.clock.now()) {
     ++l_.metrics_.waiting;
 }
 
@@ -51,7 +51,7 @@ std::optional<Holder> Locks::Acquisition::run() {
             distance = advance();
             silent.reset();
         } catch (const Error& error) {
-            if (!silent) silent.emplace(while_silent, l_.options_.runtime);
+            if (!silent) silent.emplace(while_silent, l_.runtime_);
             if (!error.retryable() || is_over() || !silent->next()) throw;
             continue;
         }
@@ -198,7 +198,7 @@ void Locks::Acquisition::pause(std::size_t distance) {
     const Duration longest =
         std::min({poll_longest, poll_shortest * static_cast<Duration::rep>(distance), l_.options_.time_to_live / 4});
     Duration delay = longest / 2;
-    delay += Duration(l_.options_.runtime.random.below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
+    delay += Duration(l_.runtime_.random.below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
     if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().now() - began_));
     clock().sleep_for(delay, options_.stop);
 }
@@ -207,7 +207,7 @@ void Locks::Acquisition::leave(const RetryPolicy& policy) {
     std::vector<store::Write> writes;
     if (maybe_queued_) writes.push_back(locks::leave(name_, ticket_, owner_));
     if (trying_) writes.push_back(release(name_, *trying_));
-    for (Backoff backoff{policy, l_.options_.runtime}; !writes.empty();) {
+    for (Backoff backoff{policy, l_.runtime_}; !writes.empty();) {
         const std::vector<store::WriteAnswer> answers = l_.store_->write(writes);
         for (std::size_t i = answers.size(); i-- > 0;) {
             if (!std::holds_alternative<Failure>(answers[i])) {

@@ -43,7 +43,7 @@ class Locks::Acquisition {
     /// The answer to a single write; throws if there is none.
     store::WriteAnswer write(const store::Write& write);
     Time expiry() const { return clock().now() + l_.options_.time_to_live; }
-    Clock& clock() const { return l_.options_.runtime.clock; }
+    Clock& clock() const { return l_.runtime_.clock; }
 
     Locks& l_;
     const std::string name_;

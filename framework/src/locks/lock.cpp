@@ -11,14 +11,14 @@ Held::Held(Locks& locks, std::string name, Holder holder, std::function<void()> 
     : locks_(locks),
       name_(std::move(name)),
       holder_(std::move(holder)),
-      since_(locks.options_.runtime.clock.now()),
+      since_(locks.runtime_.clock.now()),
       on_lost_(std::move(on_lost)),
       expires_(holder_.expires),
       next_beat_(expires_ - locks.options_.time_to_live / 2) {}
 
 bool Held::is_lost() {
     const std::lock_guard lock{mutex_};
-    if (!released_ && why_.empty() && locks_.options_.runtime.clock.now() >= expires_) {
+    if (!released_ && why_.empty() && locks_.runtime_.clock.now() >= expires_) {
         lose("no heartbeat got through before its time was over");
     }
     return !why_.empty();
@@ -47,7 +47,7 @@ bool Held::end() {
 }
 
 void Held::over() {
-    const Duration held = locks_.options_.runtime.clock.now() - since_;
+    const Duration held = locks_.runtime_.clock.now() - since_;
     locks_.metrics_.held_us += static_cast<std::uint64_t>(std::max<Duration::rep>(held.count(), 0));
     --locks_.metrics_.holding;
 }

@@ -10,8 +10,8 @@ namespace varve {
 
 using namespace locks;
 
-Locks::Locks(std::shared_ptr<store::ItemStore> store, LocksOptions options)
-    : store_(std::move(store)), options_(options) {
+Locks::Locks(std::shared_ptr<store::ItemStore> store, const LocksOptions& options, Runtime runtime)
+    : store_(std::move(store)), options_(options), runtime_(runtime) {
     if (options_.time_to_live <= Duration::zero()) throw InvalidError("a lock's time to live must be positive");
 }
 
@@ -49,12 +49,12 @@ std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const Acqui
 std::optional<std::vector<Lock>> Locks::try_acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    const Time began = options_.runtime.clock.now();
+    const Time began = runtime_.clock.now();
     std::vector<Lock> locks;
     for (const std::string& name : names) {
         AcquireOptions rest = options;
         if (rest.wait != for_ever) {
-            rest.wait = std::max(Duration::zero(), options.wait - (options_.runtime.clock.now() - began));
+            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.now() - began));
         }
         std::optional<Lock> lock = try_acquire(name, rest);
         if (!lock) return std::nullopt;
@@ -105,7 +105,7 @@ void Locks::let_go(Held& held) noexcept {
                                  .delay_max = std::chrono::milliseconds{100},
                                  .attempts_max = 10,
                                  .time_max = options_.time_to_live / 4};
-        for (Backoff backoff{policy, options_.runtime};;) {
+        for (Backoff backoff{policy, runtime_};;) {
             const std::vector<store::WriteAnswer> answers = store_->write(writes);
             for (std::size_t i = answers.size(); i-- > 0;) {
                 if (!std::holds_alternative<Failure>(answers[i])) {
@@ -115,7 +115,7 @@ void Locks::let_go(Held& held) noexcept {
             if (writes.empty() || !backoff.next()) return;
         }
     } catch (const std::exception& error) {
-        options_.runtime.log.write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
+        runtime_.log.write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
     } catch (...) {
         // It expires by itself.
     }
@@ -127,7 +127,7 @@ Duration Locks::beat() {
         const std::lock_guard lock{mutex_};
         all = held_;
     }
-    const Time now = options_.runtime.clock.now();
+    const Time now = runtime_.clock.now();
     struct Due {
         std::shared_ptr<Held> held;
         Holder next;
@@ -158,14 +158,14 @@ Duration Locks::beat() {
         } else if (const auto* refused = std::get_if<store::Refused>(&answer)) {
             held.refused(decode_holder(holder_key(held.name()), refused->current));
         } else {
-            held.unanswered(options_.runtime.clock.now());
+            held.unanswered(runtime_.clock.now());
         }
     }
     Time next = Time::max();
     for (const std::shared_ptr<Held>& held : all) next = std::min(next, held->next_beat());
     if (next == Time::max()) return options_.time_to_live / 4;
     // Not longer: a lock that is entered meanwhile may have less of its time left.
-    return std::clamp<Duration>(next - options_.runtime.clock.now(), std::chrono::milliseconds{1},
+    return std::clamp<Duration>(next - runtime_.clock.now(), std::chrono::milliseconds{1},
                                 std::max<Duration>(options_.time_to_live / 4, std::chrono::milliseconds{1}));
 }
 
@@ -174,10 +174,10 @@ void Locks::run(const std::stop_token& stop) {
     while (held_one_.wait(lock, stop, [this] { return !held_.empty(); }) && !stop.stop_requested()) {
         lock.unlock();
         try {
-            options_.runtime.clock.sleep_for(beat(), stop);
+            runtime_.clock.sleep_for(beat(), stop);
         } catch (const std::exception& error) {
-            options_.runtime.log.write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
-            options_.runtime.clock.sleep_for(options_.time_to_live / 16, stop);
+            runtime_.log.write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
+            runtime_.clock.sleep_for(options_.time_to_live / 16, stop);
         }
         lock.lock();
     }

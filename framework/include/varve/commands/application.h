@@ -3,6 +3,7 @@
 #include <varve/commands/transaction.h>
 #include <varve/core/executor.h>
 #include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
 
 #include <functional>
 #include <memory>
@@ -25,6 +26,7 @@ struct ApplicationOptions {
     Duration sweep_interval = std::chrono::milliseconds{500};
     std::size_t background_threads = 2;              ///< that finalise after the acknowledgement
     std::size_t remembered_aggregates_max = 10'000;  ///< whose last states are kept in memory
+    LocksOptions locks = {};
     Runtime runtime = {};
     Executor* executor = nullptr;  ///< instead of threads of its own; must outlive the application
 };
@@ -107,6 +109,9 @@ class Application {
     /// aborted for ever. Takes InDoubtError::transaction().
     transactions::Verdict resolve(std::string_view transaction) { return coordinator_.resolve(transaction); }
 
+    /// Locks by name, in the same store. Their handles must be gone before the application is destroyed.
+    Locks& locks() { return locks_; }
+
     EventStore& events() { return events_; }
     transactions::Coordinator& coordinator() { return coordinator_; }
     const transactions::Metrics& metrics() { return coordinator_.metrics(); }
@@ -140,6 +145,7 @@ class Application {
     std::unique_ptr<Executor> threads_;  // unless the options bring one
     Executor& executor_;
     transactions::Coordinator coordinator_;
+    Locks locks_;
     RowTables row_tables_;
     aggregates::Repository repository_;
     EventStore events_;

@@ -11,6 +11,8 @@
 
 namespace varve {
 
+class Lock;
+
 /// What a command has done.
 struct Receipt {
     struct Written {
@@ -37,6 +39,9 @@ struct CommandOptions {
     std::string command_id = {};
     /// For `execute`: rejected with code "wrong_version" unless the aggregate is at this version.
     std::optional<Version> expected_version = {};
+    /// Commits only while this lock is in the same hands (Transaction::fenced_by). Must be there until the call
+    /// returns.
+    const Lock* fenced_by = nullptr;
     std::string correlation = {};  ///< stored with the events; the command's id if empty
     std::string causation = {};
     std::map<std::string, std::string> headers = {};

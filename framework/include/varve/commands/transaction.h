@@ -3,6 +3,7 @@
 #include <varve/aggregates/repository.h>
 #include <varve/commands/outcome.h>
 #include <varve/commands/row_tables.h>
+#include <varve/locks/lock.h>
 #include <varve/transactions/reservation.h>
 
 #include <functional>
@@ -86,6 +87,11 @@ class Transaction {
         effects_.push_back(encode_event(effect));
     }
 
+    /// From here on this transaction can only commit while `lock` is in the same hands: a holder that slept past its
+    /// time is refused by the store. LeaseLostError, from here or from the commit, if it has been lost or released;
+    /// nothing is written then. InvalidError for a lock of another store.
+    void fenced_by(const Lock& lock);
+
     /// The time that this attempt's events bear.
     Time now() const { return now_; }
 
@@ -125,6 +131,8 @@ class Transaction {
     Transaction(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
                 const detail::InlineProjections& projections, std::string tx, Time since, Reservation* reservation);
 
+    /// LeaseLostError if one of the locks is in other hands. Costs a read.
+    void check_fences() const;
     Touched& touch(const AggregateType& type, std::string_view id);
     TouchedRow& touch(const store::Key& key);
     void record(Touched& touched, EventData data, const void* event);
@@ -134,6 +142,7 @@ class Transaction {
     transactions::Plan reads() const;
 
     aggregates::Repository& repository_;
+    transactions::Coordinator& coordinator_;
     transactions::SettledReader reader_;
     Reservation* const reservation_;  // nullptr: decide first, then prepare
     RowTables& row_tables_;
@@ -143,6 +152,7 @@ class Transaction {
     std::map<std::string, Touched> aggregates_;  // by stream
     std::map<store::Key, TouchedRow> rows_;
     std::vector<transactions::RangeRead> ranges_;
+    std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<EventData> effects_;
     std::optional<Rejection> rejection_;
 };

@@ -25,7 +25,6 @@ struct LocksOptions {
     /// Whether heartbeats have a thread, which begins with the first lock. Without it, whoever holds locks calls
     /// beat().
     bool heartbeat_thread = true;
-    Runtime runtime = {};
 };
 
 struct AcquireOptions {
@@ -58,7 +57,7 @@ class Locks {
     static constexpr Duration for_ever = Duration::max();
 
     /// InvalidError if the time to live is not positive.
-    explicit Locks(std::shared_ptr<store::ItemStore> store, LocksOptions options = {});
+    explicit Locks(std::shared_ptr<store::ItemStore> store, const LocksOptions& options = {}, Runtime runtime = {});
     ~Locks();
     Locks(const Locks&) = delete;
     Locks& operator=(const Locks&) = delete;
@@ -105,6 +104,7 @@ class Locks {
 
     const std::shared_ptr<store::ItemStore> store_;
     const LocksOptions options_;
+    const Runtime runtime_;
     locks::Metrics metrics_;
     std::mutex mutex_;
     std::condition_variable_any held_one_;
