@@ -64,16 +64,17 @@ namespace {
 
 const std::vector<std::string> all_tables{"events", "balances", "lists", "notes"};
 
-/// A batch of reads is no moment: others may run between any two keys of it.
+/// A batch of reads is no moment: between any two keys of it others may run, and time may pass.
 class ReadsOneByOne final : public store::ItemStore {
   public:
-    ReadsOneByOne(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler)
-        : inner_(std::move(inner)), scheduler_(scheduler) {}
+    ReadsOneByOne(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, std::uint64_t seed)
+        : inner_(std::move(inner)), scheduler_(scheduler), random_(seed) {}
 
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         std::vector<std::optional<store::Item>> items;
         for (const store::Key& key : keys) {
-            if (!items.empty()) scheduler_.step();
+            const std::uint64_t pause_us = random_.below(4) == 0 ? random_.below(1000) : 0;
+            if (!items.empty()) scheduler_.sleep(Duration{static_cast<Duration::rep>(pause_us)});
             items.push_back(inner_->read({&key, 1}).front());
         }
         return items;
@@ -95,6 +96,7 @@ class ReadsOneByOne final : public store::ItemStore {
   private:
     const std::shared_ptr<store::ItemStore> inner_;
     Scheduler& scheduler_;
+    testing::SeededRandom random_;
 };
 
 class Cluster {
@@ -105,7 +107,7 @@ class Cluster {
           random_(settings.seed + 1),
           clock_(scheduler_),
           ledger_(std::make_shared<Ledger>(memory::open())),
-          store_(std::make_shared<ReadsOneByOne>(ledger_, scheduler_)),
+          store_(std::make_shared<ReadsOneByOne>(ledger_, scheduler_, settings.seed + 2)),
           network_({clock_, random_}, settings.faults) {
         scheduler_.before_switch = [this] { attribute(); };
     }

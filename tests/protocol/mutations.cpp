@@ -35,6 +35,7 @@ constexpr const char* all_mutations[] = {
     "a dirty reader",
     "a reader ignores committed intents",
     "a snapshot of one round",
+    "a snapshot compares the raw revisions",
     "to build on what is not finalised",
     "a commit without an answer to every prepare",
     "no validation",

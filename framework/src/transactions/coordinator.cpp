@@ -3,10 +3,10 @@
 #include <varve/core/error.h>
 #include <varve/core/json.h>
 #include <varve/transactions/coordinator.h>
+#include <varve/transactions/patience.h>
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 namespace varve::transactions {
 
@@ -48,11 +48,14 @@ struct Participant {
 class Attempt {
   public:
     Attempt(Coordinator& coordinator, const Plan& plan, std::string tx, Time since)
-        : c_(coordinator), plan_(plan), began_(c_.runtime_.clock.now()), backoff_(retry_policy(), c_.runtime_) {
+        : c_(coordinator),
+          plan_(plan),
+          began_(c_.runtime_.clock.now()),
+          backoff_(retry_policy(), c_.runtime_),
+          patience_(c_.resolver_, c_.metrics_, {since, tx}) {
         claim_.tx = std::move(tx);
         claim_.lease = began_ + c_.options_.lease;
         claim_.priority = since;
-        rank_ = claim_.rank();
         for (const SlotWrite& slot : plan.slots)
             participants_.push_back({.key = slot.key, .slot = &slot, .epoch = slot.epoch});
         std::ranges::sort(participants_, {}, &Participant::key);
@@ -84,12 +87,7 @@ class Attempt {
   private:
     // What an attempt may take. Waiting for others ends with the lease; asking a silent store ends with
     // answer_time_max.
-    RetryPolicy retry_policy() const {
-        return {.first_delay = std::chrono::milliseconds{1},
-                .delay_max = std::chrono::milliseconds{100},
-                .attempts_max = std::numeric_limits<unsigned>::max(),
-                .time_max = std::max(c_.options_.lease, c_.options_.answer_time_max)};
-    }
+    RetryPolicy retry_policy() const { return waiting(std::max(c_.options_.lease, c_.options_.answer_time_max)); }
     bool lease_is_over() const { return c_.runtime_.clock.now() >= claim_.lease; }
     bool answers_are_overdue() const { return c_.runtime_.clock.now() >= began_ + c_.options_.answer_time_max; }
 
@@ -170,13 +168,12 @@ class Attempt {
     }
 
     Obstacle meet_claim(const store::Key& key, const store::Item& item) {
-        if (c_.resolver_.settle(key, item, &rank_) != Verdict::undecided) {
+        if (patience_.settle(key, item) != Verdict::undecided) {
             // If the two share a primary, it has moved on from the epoch that was sent with the prepares: start over.
             const bool shared = claims_were_sent_ && claim_on(key, item)->primary == claim_.primary;
             return shared ? moved(claim_.primary, "was settled for somebody else") : Obstacle::cleared;
         }
-        met_ = store::to_string(key) + " is held by an older transaction that is still running";
-        ++c_.metrics_.waits;
+        met_ = store::to_string(key) + " is held by another transaction that is still running";
         return Obstacle::alive;
     }
 
@@ -603,8 +600,8 @@ class Attempt {
     const Plan& plan_;
     const Time began_;
     Backoff backoff_;
+    Patience patience_;
     Claim claim_;
-    Priority rank_;
     std::vector<Participant> participants_;  // the primary first, then the other slots in key order, then the rows
     bool has_primary_of_its_own_ = false;
     bool claims_were_sent_ = false;    // others may know the primary and its epoch

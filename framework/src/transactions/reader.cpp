@@ -124,7 +124,9 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
             const Verdict verdict = judge(intent.claim, slot);
             if (VARVE_MUTANT("a reader ignores committed intents")) continue;
             if (verdict == Verdict::committed || (VARVE_MUTANT("a dirty reader") && verdict == Verdict::undecided)) {
-                images[index] = after_image(intent, resolver_.tombstone_expiry());
+                Image after = after_image(intent, resolver_.tombstone_expiry());
+                if (VARVE_MUTANT("a snapshot compares the raw revisions")) after.rev = images[index].rev;
+                images[index] = std::move(after);
             }
         }
     }

@@ -1,8 +1,6 @@
 #include <varve/core/error.h>
 #include <varve/transactions/reservation.h>
 
-#include <limits>
-
 namespace varve::transactions {
 
 Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time since)
@@ -10,11 +8,7 @@ Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time s
       since_(since),
       tx_(tx),
       reader_(coordinator, tx, since),
-      unanswered_({.first_delay = std::chrono::milliseconds{1},
-                   .delay_max = std::chrono::milliseconds{100},
-                   .attempts_max = std::numeric_limits<unsigned>::max(),
-                   .time_max = coordinator.options().answer_time_max},
-                  coordinator.runtime()) {}
+      unanswered_(waiting(coordinator.options().answer_time_max), coordinator.runtime()) {}
 
 Reservation::~Reservation() {
     if (handed_over_ || undoes_.empty()) return;

@@ -3,18 +3,13 @@
 #include <varve/core/error.h>
 #include <varve/transactions/settled_reader.h>
 
-#include <limits>
-
 namespace varve::transactions {
 
 SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since)
     : c_(coordinator),
-      rank_{since, tx},
-      backoff_({.first_delay = std::chrono::milliseconds{1},
-                .delay_max = std::chrono::milliseconds{100},
-                .attempts_max = std::numeric_limits<unsigned>::max(),
-                .time_max = coordinator.options().lease},
-               coordinator.runtime()) {}
+      tx_(tx),
+      patience_(coordinator.resolver(), coordinator.metrics(), {since, tx}),
+      backoff_(waiting(coordinator.options().lease), coordinator.runtime()) {}
 
 StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
     for (;;) {
@@ -23,7 +18,7 @@ StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
             const store::Key key = slot_key(stream, read.head);
             const std::optional<store::Item> item = c_.store().read({&key, 1}).front();
             if (item && claim_on(key, *item)) settle(key, *item);
-        } else if (read.blocking && claim_on(read.blocking->key, read.blocking->item)->tx == rank_.tx) {
+        } else if (read.blocking && claim_on(read.blocking->key, read.blocking->item)->tx == tx_) {
             const Slot slot = decode_slot(read.blocking->key, std::move(read.blocking->item));
             read.next = Free{std::get<Pending>(slot).epoch};
             read.blocking.reset();
@@ -80,10 +75,9 @@ std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
 }
 
 bool SettledReader::settle(const store::Key& key, const store::Item& item) {
-    if (c_.resolver().settle(key, item, &rank_) != Verdict::undecided) return true;
-    ++c_.metrics().waits;
+    if (patience_.settle(key, item) != Verdict::undecided) return true;
     if (!backoff_.next()) {
-        throw BlockedError(store::to_string(key) + " is held by an older transaction that is still running");
+        throw BlockedError(store::to_string(key) + " is held by another transaction that is still running");
     }
     return false;
 }

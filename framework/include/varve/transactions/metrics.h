@@ -17,7 +17,7 @@ struct Metrics {
     Counter committed{0};                       ///< attempts that committed, by any strategy
     Counter conflicts{0};                       ///< attempts that lost against others
     Counter in_doubt{0};                        ///< attempts whose outcome could not be learnt in time
-    Counter waits{0};                           ///< times an attempt waited for an older transaction
+    Counter waits{0};                           ///< times an attempt met a transaction that it had to wait for
     Counter fenced{0};  ///< other transactions aborted because their lease had expired or they were younger
     Counter finalised_for_others{0};  ///< slots and rows of other, committed transactions put into place
     Counter undone_for_others{0};     ///< slots and rows of other, aborted transactions cleared

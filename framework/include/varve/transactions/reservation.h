@@ -24,7 +24,7 @@ class Reservation {
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
-    /// Returns when the stream is held. BlockedError if an older transaction did not let go within a lease, or somebody
+    /// Returns when the stream is held. BlockedError if another transaction did not let go within a lease, or somebody
     /// ended this one; the store's errors. Holding a stream twice is harmless.
     void hold(const std::string& stream);
 

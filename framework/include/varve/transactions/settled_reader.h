@@ -2,19 +2,22 @@
 
 #include <varve/core/error.h>
 #include <varve/transactions/coordinator.h>
+#include <varve/transactions/patience.h>
+
+#include <string>
 
 namespace varve::transactions {
 
-/// An older transaction was still running when an attempt's lease was over. The attempt has failed, the command may try
+/// Another transaction was still running when an attempt's lease was over. The attempt has failed, the command may try
 /// again.
 struct BlockedError : ConflictError {
     using ConflictError::ConflictError;
 };
 
 /// The reads of one attempt: what it returns may be built on, for nobody has a claim on it any more. Others' claims are
-/// settled, an older transaction that is alive is waited for.
+/// settled, a transaction that is alive is waited for (patience.h).
 ///
-/// All methods throw BlockedError naming the item if an older transaction is still running when the lease is over.
+/// All methods throw BlockedError naming the item if another transaction still holds it when the lease is over.
 ///
 /// Threads: belongs to one attempt on one thread.
 class SettledReader {
@@ -36,7 +39,8 @@ class SettledReader {
     bool settle(const store::Key& key, const store::Item& item);
 
     Coordinator& c_;
-    Priority rank_;
+    const std::string tx_;
+    Patience patience_;
     Backoff backoff_;
 };
 
