@@ -1,0 +1,116 @@
+// Another program at the same tables: the one that the documentation shows.
+
+#include "local_server.h"
+#include "support/account.h"
+
+#include <varve/store/open.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+using namespace account;
+
+/// The program in JavaScript that the page shows.
+std::string documented_program() {
+    std::ifstream file{VARVE_DYNAMODB_PAGE};
+    std::stringstream page;
+    page << file.rdbuf();
+    const std::string text = page.str();
+    constexpr std::string_view begin = "```js\n";
+    const std::size_t from = text.find(begin);
+    if (from == std::string::npos) throw std::runtime_error("no program in " VARVE_DYNAMODB_PAGE);
+    return text.substr(from + begin.size(), text.find("```\n", from + begin.size()) - from - begin.size());
+}
+
+class ForeignProgram : public ::testing::TestWithParam<LocalServer::Kind> {
+  protected:
+    void SetUp() override {
+        try {
+            server_ = std::make_unique<LocalServer>(GetParam());
+        } catch (const ServerMissing& missing) {
+            GTEST_SKIP() << missing.what();
+        }
+        std::string folder = (std::filesystem::temp_directory_path() / "varve-foreign-XXXXXX").string();
+        ASSERT_NE(mkdtemp(folder.data()), nullptr);
+        folder_ = folder;
+        std::ofstream{folder_ / "program.js"} << documented_program();
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    struct Ran {
+        std::string said;
+        int status;
+    };
+    Ran run(const std::string& stream) const {
+        const std::string command = "NODE_NO_WARNINGS=1 NODE_PATH=" VARVE_DYNAMODB_SERVERS
+                                    "/node_modules AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=local"
+                                    " AWS_SECRET_ACCESS_KEY=local node " +
+                                    (folder_ / "program.js").string() + " http://" + server_->address() + " '" +
+                                    stream + "' 2>&1";
+        std::FILE* pipe = popen(command.c_str(), "r");
+        if (pipe == nullptr) throw std::runtime_error("no shell");
+        Ran ran;
+        std::array<char, 4096> bytes{};
+        while (const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), pipe))
+            ran.said.append(bytes.data(), count);
+        ran.status = pclose(pipe);
+        return ran;
+    }
+
+    std::unique_ptr<LocalServer> server_;
+    std::filesystem::path folder_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, ForeignProgram,
+                         ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
+                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
+                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
+                         });
+
+TEST_P(ForeignProgram, reads_and_appends_events_and_varve_goes_on_after_them) {
+    Application bank{varve::open(server_->url("bank"))};
+    ASSERT_TRUE(bank.execute<Account>("alice", Deposit{100}));
+    const Ran first = run("account-alice");
+    ASSERT_EQ(first.status, 0) << first.said;
+    EXPECT_EQ(first.said, "1 [{\"type\":\"Deposited\",\"data\":{\"cents\":100}}]\n");
+
+    // The one that remembers alice as she was, and one that has never seen her.
+    Application other{varve::open(server_->url("bank"))};
+    for (Application* one : {&bank, &other}) {
+        const auto alice = one->load<Account>("alice");
+        EXPECT_EQ(alice.state.balance, 800);
+        EXPECT_EQ(alice.version, 2);
+    }
+    const auto moved = bank.transact([](Transaction& tx) {
+        tx.execute<Account>("alice", Withdraw{750});
+        tx.execute<Account>("bob", Deposit{750});
+    });
+    ASSERT_TRUE(moved);
+    const Ran second = run("account-alice");
+    EXPECT_EQ(second.status, 0);
+    EXPECT_EQ(second.said,
+              "1 [{\"type\":\"Deposited\",\"data\":{\"cents\":100}}]\n"
+              "2 [{\"type\":\"Deposited\",\"data\":{\"cents\":700}}]\n"
+              "3 [{\"type\":\"Withdrawn\",\"data\":{\"cents\":750}}]\n");
+    EXPECT_EQ(bank.load<Account>("alice").state.balance, 750);
+    EXPECT_EQ(bank.history<Account>("alice").events.size(), 4U);
+}
+
+TEST_P(ForeignProgram, begins_a_stream_that_varve_continues) {
+    Application bank{varve::open(server_->url("bank"))};
+    const Ran ran = run("account-carol");
+    ASSERT_EQ(ran.status, 0) << ran.said;
+    EXPECT_TRUE(bank.execute<Account>("carol", Withdraw{700}));
+    EXPECT_EQ(bank.load<Account>("carol").version, 2);
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
