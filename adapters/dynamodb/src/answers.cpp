@@ -143,6 +143,7 @@ DescribedTable parse_described_table(std::string_view body) {
     };
     DescribedTable result{.active = text_member(description, "TableStatus") == "ACTIVE" ||
                                     text_member(description, "TableStatus") == "UPDATING",
+                          .arn = text_member(description, "TableArn"),
                           .partition_attribute = {},
                           .partition_type = {},
                           .sort_attribute = {},
@@ -159,6 +160,28 @@ DescribedTable parse_described_table(std::string_view body) {
         }
     }
     return result;
+}
+
+std::optional<std::string> parse_tag(std::string_view body, std::string_view name) {
+    const auto answer = parse_object(body, "the list of a table's tags");
+    for (const Value& tag : array_member(answer, "Tags").GetArray()) {
+        if (tag.IsObject() && text_member(tag, "Key") == name) return text_member(tag, "Value");
+    }
+    return std::nullopt;
+}
+
+std::optional<std::string> parse_alternator_setting(std::string_view body) {
+    const auto answer = parse_object(body, "a setting of Alternator's");
+    for (const Value& item : array_member(answer, "Items").GetArray()) {
+        if (!item.IsObject()) continue;
+        const Value* value = member_of(item, "value");
+        if (value == nullptr || !value->IsObject()) continue;
+        std::string text = text_member(*value, "S");
+        // A text's value is in the form of JSON.
+        if (text.size() >= 2 && text.starts_with('"') && text.ends_with('"')) text = text.substr(1, text.size() - 2);
+        return text;
+    }
+    return std::nullopt;
 }
 
 std::string parse_time_to_live(std::string_view body) {

@@ -58,12 +58,18 @@ std::vector<CancellationReason> parse_cancellation(std::string_view body, const 
 /// Of CreateTable and DescribeTable: the shape that the table has, as far as the port knows it.
 struct DescribedTable {
     bool active;
+    std::string arn;  ///< by which the server names it; empty if it gives none
     std::string partition_attribute;
     std::string partition_type;
     std::string sort_attribute;
     std::string sort_type;
 };
 DescribedTable parse_described_table(std::string_view body);
+
+/// Of ListTagsOfResource: the value of one tag; nullopt if there is none of this name.
+std::optional<std::string> parse_tag(std::string_view body, std::string_view name);
+/// Of the query of a setting of Alternator's; nullopt if it has none of this name.
+std::optional<std::string> parse_alternator_setting(std::string_view body);
 
 /// Of DescribeTimeToLive: the attribute, or empty if items do not expire.
 std::string parse_time_to_live(std::string_view body);

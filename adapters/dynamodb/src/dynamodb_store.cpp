@@ -1,6 +1,6 @@
 #include "dynamodb_store.h"
 
-#include "answers.h"
+#include "alternator.h"
 #include "endpoint.h"
 
 #include <varve/core/ids.h>
@@ -152,7 +152,8 @@ void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
         if (!check_existing(table))
             throw UnavailableError("table '" + table.name + "' is gone as soon as it is created");
     }
-    wait_until_active(table);
+    const DescribedTable active = wait_until_active(table);
+    if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
     if (!schema.expiry_attribute.empty()) ensure_expiry(table);
     const std::lock_guard lock{tables_mutex_};
     tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
@@ -185,12 +186,13 @@ void DynamoDbStore::create(const Table& table) {
     (void)body_of(std::move(reply));
 }
 
-void DynamoDbStore::wait_until_active(const Table& table) {
+DescribedTable DynamoDbStore::wait_until_active(const Table& table) {
     const RetryPolicy patience{.first_delay = std::chrono::milliseconds{20},
                                .delay_max = std::chrono::seconds{2},
                                .time_max = std::chrono::minutes{2}};
     for (Backoff backoff{patience, options_.runtime};;) {
-        if (parse_described_table(body_of(client_.send(describe_table(table)))).active) return;
+        DescribedTable described = parse_described_table(body_of(client_.send(describe_table(table))));
+        if (described.active) return described;
         if (!backoff.next()) throw UnavailableError("table '" + table.name + "' is not active after two minutes");
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "answers.h"
 #include "client.h"
 #include "table.h"
 
@@ -40,7 +41,7 @@ class DynamoDbStore final : public store::ItemStore {
                                   bool& again);
 
     void create(const Table& table);
-    void wait_until_active(const Table& table);
+    DescribedTable wait_until_active(const Table& table);
     /// False if there is no such table.
     bool check_existing(const Table& table);
     void ensure_expiry(const Table& table);

@@ -258,6 +258,24 @@ Call update_time_to_live(const Table& table) {
     return {.operation = "UpdateTimeToLive", .body = body.finish(), .about = about(table)};
 }
 
+Call list_tags(const Table& table, std::string_view arn) {
+    Body body;
+    body.text("ResourceArn", arn);
+    return {.operation = "ListTagsOfResource", .body = body.finish(), .about = about(table)};
+}
+
+Call alternator_setting(const std::string& name) {
+    const Table settings{.name = ".scylla.alternator.system.config",
+                         .schema = {.name = "config", .partition_attribute = "name"}};
+    Expressions expressions{settings};
+    const std::string condition = expressions.name("name") + " = " + expressions.value(name);
+    Body body;
+    body.text("TableName", settings.name);
+    body.text("KeyConditionExpression", condition);
+    expressions.write_placeholders(body.writer());
+    return {.operation = "Query", .body = body.finish(), .about = "Alternator's setting " + name};
+}
+
 Call probe_transactions() {
     return {.operation = "TransactWriteItems", .body = R"({"TransactItems":[]})", .about = "nothing, as a probe"};
 }

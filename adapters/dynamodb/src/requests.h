@@ -51,6 +51,10 @@ Call create_table(const Table& table);
 Call describe_table(const Table& table);
 Call describe_time_to_live(const Table& table);
 Call update_time_to_live(const Table& table);
+/// The tags of a table with this ARN.
+Call list_tags(const Table& table, std::string_view arn);
+/// A setting of the node that answers, from Alternator's table of them.
+Call alternator_setting(const std::string& name);
 /// Asks for nothing, and is refused in another way by servers without TransactWriteItems.
 Call probe_transactions();
 

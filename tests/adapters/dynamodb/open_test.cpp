@@ -89,5 +89,90 @@ TEST(Opening, tables_that_may_not_be_created_must_be_there) {
     EXPECT_EQ(server.requests().size(), 1U);
 }
 
+/// As far as opening a store goes.
+class Alternator {
+  public:
+    /// What the table's tag and the node's setting say; nullopt: nothing.
+    Alternator(std::optional<std::string> tag, std::optional<std::string> setting)
+        : server_([tag = std::move(tag), setting = std::move(setting)](const ScriptedServer::Request& request,
+                                                                       std::size_t) {
+              const std::string target = request.header("x-amz-target");
+              const auto asks = [&target](const char* operation) { return target.ends_with(operation); };
+              const auto ok = [](const std::string& body) {
+                  return ScriptedServer::Reply{ScriptedServer::answer(200, body)};
+              };
+              if (asks(".DescribeTable")) {
+                  return ok(R"({"Table":{"TableStatus":"ACTIVE","TableArn":)"
+                            R"("arn:scylla:alternator:alternator_bank.events:scylla:table/bank.events",)"
+                            R"("KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],)"
+                            R"("AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}})");
+              }
+              if (asks(".ListTagsOfResource")) {
+                  EXPECT_NE(request.body.find("table/bank.events"), std::string::npos);
+                  return ok(tag ? R"({"Tags":[{"Key":"team","Value":"u"},{"Key":"system:write_isolation","Value":")" +
+                                      *tag + R"("}]})"
+                                : R"({"Tags":[]})");
+              }
+              if (asks(".Query") && setting) {
+                  EXPECT_NE(request.body.find(".scylla.alternator.system.config"), std::string::npos);
+                  return ok(R"({"Items":[{"name":{"S":"alternator_write_isolation"},"value":{"S":"\")" + *setting +
+                            R"(\""}}]})");
+              }
+              return ScriptedServer::Reply{ScriptedServer::answer(
+                  400, R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"})")};
+          }) {}
+
+    void open() {
+        dynamodb::open({.host = server_.address(),
+                        .prefix = "bank",
+                        .region = "eu-west-1",
+                        .transactions = Transactions::off,
+                        .runtime = {.log = log}})
+            ->ensure_table({.name = "events", .partition_attribute = "id"});
+    }
+
+    struct Lines final : Log {
+        void write(LogLevel, std::string_view message) override { text += message; }
+        std::string text;
+    } log;
+
+  private:
+    ScriptedServer server_;
+};
+
+TEST(Opening, a_table_of_alternators_whose_conditional_writes_are_not_atomic_is_refused) {
+    const std::optional<std::string> none;
+    for (const auto& [tag, setting] :
+         std::vector<std::pair<std::optional<std::string>, std::optional<std::string>>>{{"u", none},
+                                                                                        {"unsafe", "always_use_lwt"},
+                                                                                        {"unsafe_rmw", none},
+                                                                                        {"forbid_rmw", "always"},
+                                                                                        {none, "unsafe_rmw"},
+                                                                                        {none, "forbid"}}) {
+        Alternator server{tag, setting};
+        try {
+            server.open();
+            ADD_FAILURE() << tag.value_or("none") << " " << setting.value_or("none");
+        } catch (const ConfigError& error) {
+            const std::string message = error.what();
+            EXPECT_NE(message.find("bank.events"), std::string::npos) << message;
+            EXPECT_NE(message.find("'" + (tag ? *tag : *setting) + "'"), std::string::npos) << message;
+            EXPECT_NE(message.find("system:write_isolation=always_use_lwt"), std::string::npos) << message;
+        }
+    }
+    for (const auto& [tag, setting] : std::vector<std::pair<std::optional<std::string>, std::optional<std::string>>>{
+             {"a", "unsafe_rmw"}, {"only_rmw_uses_lwt", none}, {none, "always_use_lwt"}, {none, "o"}}) {
+        Alternator server{tag, setting};
+        server.open();
+        EXPECT_EQ(server.log.text, "");
+    }
+}
+
+TEST(Opening, an_alternator_that_does_not_tell_its_write_isolation_is_warned_of) {
+    Alternator server{std::nullopt, std::nullopt};
+    server.open();
+    EXPECT_NE(server.log.text.find("does not tell the write isolation of table 'bank.events'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace varve::dynamodb
