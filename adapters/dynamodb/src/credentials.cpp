@@ -15,6 +15,7 @@ constexpr std::chrono::minutes renewed_before{5};
 constexpr std::chrono::seconds pause_after_failure{30};
 
 constexpr std::chrono::milliseconds metadata_timeout{1'000};
+constexpr std::chrono::milliseconds token_service_timeout{5'000};
 constexpr const char* machine_address = "http://169.254.169.254";
 constexpr const char* container_address = "http://169.254.170.2";
 
@@ -68,6 +69,37 @@ std::optional<std::string> setting(const Section& section, const std::string& na
     return found == section.end() ? std::nullopt : std::optional{found->second};
 }
 
+/// nullopt: never.
+std::optional<Time> expiration_of(const std::optional<std::string>& text, const std::string& where) {
+    if (!text) return std::nullopt;
+    try {
+        return parse_time(*text);
+    } catch (const InvalidError&) {
+        throw UnavailableError(where + " answers with a time that cannot be read");
+    }
+}
+
+/// The text of the first such element of XML whose texts need no escapes; nullopt if there is none.
+std::optional<std::string> element_of(std::string_view xml, const std::string& name) {
+    const std::string begin = "<" + name + ">";
+    const std::size_t at = xml.find(begin);
+    if (at == std::string_view::npos) return std::nullopt;
+    const std::size_t from = at + begin.size();
+    const std::size_t end = xml.find("</" + name + ">", from);
+    if (end == std::string_view::npos || xml.substr(from, end - from).find_first_of("<&") != std::string_view::npos)
+        return std::nullopt;
+    return std::string{xml.substr(from, end - from)};
+}
+
+/// The host of AWS's Security Token Service; a region that is none would get into it.
+std::string token_service(const std::string& region) {
+    if (region.empty()) return "sts.amazonaws.com";
+    const bool good = std::ranges::all_of(
+        region, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+    if (!good) throw ConfigError("AWS_REGION is named as in eu-west-1");
+    return "sts." + region + (region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com");
+}
+
 /// The JSON that container and machine endpoints answer with.
 DatedCredentials parse_endpoint_credentials(const std::string& body, const std::string& where) {
     const rapidjson::Document answer = [&] {
@@ -84,13 +116,7 @@ DatedCredentials parse_endpoint_credentials(const std::string& body, const std::
     };
     auto found = pair(text("AccessKeyId"), text("SecretAccessKey"), text("Token"), where);
     if (!found) throw UnavailableError(where + " answers without credentials");
-    if (const auto expiration = text("Expiration")) {
-        try {
-            found->expires = parse_time(*expiration);
-        } catch (const InvalidError&) {
-            throw UnavailableError(where + " answers with a time that cannot be read");
-        }
-    }
+    found->expires = expiration_of(text("Expiration"), where);
     return *std::move(found);
 }
 
@@ -121,6 +147,45 @@ std::optional<DatedCredentials> credentials_from_environment(const Surroundings&
                 "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)");
 }
 
+std::optional<DatedCredentials> credentials_from_web_identity(const Surroundings& surroundings) {
+    const std::string path = surroundings.variable("AWS_WEB_IDENTITY_TOKEN_FILE").value_or("");
+    const std::string role = surroundings.variable("AWS_ROLE_ARN").value_or("");
+    if (path.empty()) return std::nullopt;
+    if (role.empty())
+        throw ConfigError("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set both or neither");
+    const auto token = surroundings.file(path);
+    if (!token) throw ConfigError("the file that AWS_WEB_IDENTITY_TOKEN_FILE names cannot be read: " + path);
+    const std::string session = surroundings.variable("AWS_ROLE_SESSION_NAME").value_or("varve");
+    const auto region = surroundings.variable("AWS_REGION");
+    const std::string host = token_service(region ? *region : surroundings.variable("AWS_DEFAULT_REGION").value_or(""));
+    HttpRequest request{.url = "https://" + host + "/",
+                        .request = {.method = "POST",
+                                    .headers = {{"host", host}, {"content-type", "application/x-www-form-urlencoded"}},
+                                    .body = "Action=AssumeRoleWithWebIdentity&Version=2011-06-15"},
+                        .timeout = token_service_timeout};
+    const auto add = [&request](const char* name, std::string_view value) {
+        request.request.body.append("&").append(name).append("=").append(signature::percent_encoded(value));
+    };
+    add("RoleArn", role);
+    add("RoleSessionName", session);
+    add("WebIdentityToken", trimmed(*token));
+    const HttpAnswer answer = surroundings.fetch(request);
+    const std::string where = "the token service at " + host;
+    if (!answer.arrived()) throw UnavailableError(where + " does not answer: " + answer.error);
+    if (answer.status != 200) {
+        const std::string code = element_of(answer.body, "Code").value_or("status " + std::to_string(answer.status));
+        const std::string message = where + " gives no credentials for the role '" + role + "': " + code;
+        if (answer.status < 500)
+            throw ConfigError(message + "; check AWS_ROLE_ARN, its trust policy and the token's file");
+        throw UnavailableError(message);
+    }
+    auto found = pair(element_of(answer.body, "AccessKeyId"), element_of(answer.body, "SecretAccessKey"),
+                      element_of(answer.body, "SessionToken"), where);
+    if (!found) throw UnavailableError(where + " answers without credentials");
+    found->expires = expiration_of(element_of(answer.body, "Expiration"), where);
+    return found;
+}
+
 std::optional<Profile> profile_from_files(const Surroundings& surroundings, const std::string& name) {
     const std::string home = surroundings.variable("HOME").value_or("");
     const auto path_of = [&](const char* variable, const char* in_home) {
@@ -137,6 +202,9 @@ std::optional<Profile> profile_from_files(const Surroundings& surroundings, cons
             profile->credentials =
                 pair(setting(*section, "aws_access_key_id"), setting(*section, "aws_secret_access_key"),
                      setting(*section, "aws_session_token"), "profile '" + name + "' in " + path);
+        }
+        for (const char* source : {"role_arn", "credential_process", "sso_session", "sso_start_url", "login_session"}) {
+            if (profile->unsupported.empty() && section->contains(source)) profile->unsupported = source;
         }
         if (!profile->region) profile->region = setting(*section, "region");
     };
@@ -209,21 +277,29 @@ std::optional<DatedCredentials> credentials_from_machine(const Surroundings& sur
 
 CredentialsSource credentials_of(Surroundings surroundings, std::string profile) {
     return [surroundings = std::move(surroundings), asked_for = std::move(profile)]() -> DatedCredentials {
+        const auto keys_of = [&surroundings](const std::string& name) -> std::optional<DatedCredentials> {
+            const auto found = profile_from_files(surroundings, name);
+            if (!found || found->credentials || found->unsupported.empty())
+                return found ? found->credentials : std::nullopt;
+            throw ConfigError("profile '" + name + "' takes its credentials by " + found->unsupported +
+                              ", which varve does not; name one with keys, or set AWS_ACCESS_KEY_ID, "
+                              "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN as 'aws configure export-credentials "
+                              "--format env' prints them");
+        };
         if (!asked_for.empty()) {
-            const auto found = profile_from_files(surroundings, asked_for);
-            if (found && found->credentials) return *found->credentials;
+            if (const auto found = keys_of(asked_for)) return *found;
             throw ConfigError("profile '" + asked_for + "' has no access key in the shared files");
         }
         if (auto found = credentials_from_environment(surroundings)) return *std::move(found);
+        if (auto found = credentials_from_web_identity(surroundings)) return *std::move(found);
         const std::string name = surroundings.variable("AWS_PROFILE").value_or("default");
-        if (const auto found = profile_from_files(surroundings, name); found && found->credentials) {
-            return *found->credentials;
-        }
+        if (const auto found = keys_of(name)) return *found;
         if (auto found = credentials_from_container(surroundings)) return *std::move(found);
         if (auto found = credentials_from_machine(surroundings)) return *std::move(found);
         throw ConfigError(
-            "no credentials: looked in the environment (AWS_ACCESS_KEY_ID), in the shared files (profile '" + name +
-            "'), at the container's endpoint and at the machine's metadata service");
+            "no credentials: looked in the environment (AWS_ACCESS_KEY_ID, AWS_WEB_IDENTITY_TOKEN_FILE), in the shared "
+            "files (profile '" +
+            name + "'), at the container's endpoint and at the machine's metadata service");
     };
 }
 

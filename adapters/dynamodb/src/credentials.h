@@ -33,11 +33,16 @@ struct Surroundings {
 /// The environment's pair and token; nullopt if it has neither. Half a pair is a ConfigError.
 std::optional<DatedCredentials> credentials_from_environment(const Surroundings& surroundings);
 
+/// Of the role that the token in a file stands for, as Kubernetes hands it out; nullopt if the environment names no
+/// such file. Asks AWS's Security Token Service.
+std::optional<DatedCredentials> credentials_from_web_identity(const Surroundings& surroundings);
+
 /// What the shared files (~/.aws/credentials and ~/.aws/config, or where AWS_SHARED_CREDENTIALS_FILE and
 /// AWS_CONFIG_FILE say) know of a profile.
 struct Profile {
     std::optional<DatedCredentials> credentials;
     std::optional<std::string> region;
+    std::string unsupported = {};  ///< the setting by which it takes credentials from where varve does not
 };
 /// nullopt if neither file has the profile. Half a pair is a ConfigError.
 std::optional<Profile> profile_from_files(const Surroundings& surroundings, const std::string& name);

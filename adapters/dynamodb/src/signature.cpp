@@ -183,6 +183,10 @@ std::string signature_of(std::string_view canonical, const Credentials& credenti
 
 namespace signature {
 
+std::string percent_encoded(std::string_view text) {
+    return dynamodb::percent_encoded(text);
+}
+
 std::string sha256_hex(std::string_view bytes) {
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned size = 0;

@@ -55,6 +55,8 @@ std::string string_to_sign(std::string_view canonical_request, const Scope& scop
 std::string signing_key(std::string_view secret_access_key, const Scope& scope, Time time);
 std::string signature_of(std::string_view string_to_sign, std::string_view signing_key);
 
+/// As a query and a form's body want it: all but letters, digits and -._~ in upper case hexadecimal.
+std::string percent_encoded(std::string_view text);
 /// 64 lower case hexadecimal digits.
 std::string sha256_hex(std::string_view bytes);
 /// 20150830T123600Z

@@ -112,6 +112,56 @@ TEST(CredentialsSources, a_profile_that_is_asked_for_beats_the_environment) {
     EXPECT_EQ(world.find("work").credentials, (Credentials{"W", "w"}));
 }
 
+TEST(CredentialsSources, a_profile_without_keys_that_names_another_source_is_refused_by_that_name) {
+    for (const char* source : {"role_arn", "credential_process", "sso_session"}) {
+        World world;
+        world.files["/users/me/.aws/config"] =
+            std::string{"[default]\nregion = eu-west-1\n"} + source + " = x\n[profile work]\n" + source + " = x\n";
+        for (const char* profile : {"", "work"})
+            EXPECT_NE(world.failure<ConfigError>(profile).find(source), std::string::npos);
+        EXPECT_TRUE(world.fetched.empty());
+        world.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
+        EXPECT_EQ(world.find("work").credentials.access_key_id, "W");
+    }
+}
+
+TEST(CredentialsSources, a_web_identity_is_exchanged_for_its_roles_credentials) {
+    World world;
+    world.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/run/token";
+    world.variables["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/bank";
+    world.variables["AWS_REGION"] = "eu-west-1";
+    world.files["/run/token"] = "to+ken=\n";
+    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
+    const std::string url = "POST https://sts.eu-west-1.amazonaws.com/";
+    world.endpoints[url] =
+        ok("<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>"
+           "<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" +
+           secret + "</SecretAccessKey><SessionToken>" + token +
+           "</SessionToken><Expiration>2026-01-01T06:00:00Z</Expiration></Credentials>"
+           "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>");
+    const DatedCredentials found = world.find();
+    EXPECT_EQ(found.credentials, (Credentials{"AKID", secret, token}));
+    EXPECT_EQ(found.expires, parse_time("2026-01-01T06:00:00Z"));
+    EXPECT_EQ(world.fetched.at(0).request.body,
+              "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fbank"
+              "&RoleSessionName=varve&WebIdentityToken=to%2Bken%3D");
+
+    world.files["/run/token"] = token;
+    world.endpoints[url] = {.status = 400, .body = "<Error><Code>InvalidIdentityToken</Code><Message>" + token};
+    EXPECT_NE(world.failure<ConfigError>().find("InvalidIdentityToken"), std::string::npos);
+    world.endpoints[url] = {.status = 503, .body = secret};
+    world.failure<UnavailableError>();
+    world.endpoints[url] = ok("<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" + secret);
+    world.failure<Error>();
+    world.files.erase("/run/token");
+    EXPECT_NE(world.failure<ConfigError>().find("/run/token"), std::string::npos);
+    world.variables["AWS_REGION"] = "evil.example.com/";
+    world.files["/run/token"] = token;
+    world.failure<ConfigError>();
+    world.variables.erase("AWS_ROLE_ARN");
+    EXPECT_NE(world.failure<ConfigError>().find("AWS_ROLE_ARN"), std::string::npos);
+}
+
 TEST(CredentialsSources, a_containers_endpoint_is_asked_with_its_token) {
     World world;
     world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/creds";
