@@ -304,6 +304,7 @@ class Attempt {
         Committed content;
         bool ready = false;
         try {
+            check_room();
             const bool early = VARVE_MUTANT("validation before the prepares");
             ready = early ? validate() && prepare() : prepare() && validate();
             if (ready) content = primary_content();
@@ -424,6 +425,21 @@ class Attempt {
 
     /// What the protocol's own attributes take in a committed slot, the done mark included; participants apart.
     static constexpr std::size_t protocol_bytes = 200;
+
+    /// Refuses before the first write what the store would refuse at the commit, or with the prepares, after which it
+    /// is not known any more that nothing was sent.
+    void check_room() const {
+        check_room(participants_.front().key, payload(participants_.front()));
+        for (const Participant& participant : participants_) {
+            if (participant.slot != nullptr) check_room(participant.key, participant.slot->payload);
+            if (participant.row == nullptr) continue;
+            // Until it is finalised, a row has both of its images.
+            store::Item images;
+            if (participant.row->seen.data) images.emplace("data", *participant.row->seen.data);
+            if (participant.row->after) images.emplace("_after", *participant.row->after);
+            check_room(participant.key, images);
+        }
+    }
 
     /// Refuses before the commit what could not be finalised after it.
     void check_room(const store::Key& key, const store::Item& payload) const {
