@@ -1,6 +1,7 @@
 #include "support/hooked_store.h"
 #include "support/later.h"
 
+#include <varve/events/stored_slot.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/varve.h>
@@ -223,6 +224,34 @@ TEST_F(Events, carry_their_metadata_and_time) {
     EXPECT_EQ(stream.events[0].metadata, stream.events[1].metadata) << "shared by a slot's events";
     EXPECT_EQ(*stream.events[2].metadata, Metadata{});
     EXPECT_GE(stream.events[0].time, start);
+}
+
+TEST_F(Events, of_several_commands_in_one_slot_each_keep_the_metadata_of_their_own) {
+    const Metadata first{.command_id = "c1", .correlation = "c1", .causation = {}, .headers = {{"user", "eve"}}};
+    const Metadata third{.command_id = {}, .correlation = "k", .causation = "because", .headers = {}};
+    write_by_hand(transactions::commit_free_slot(
+        slot_key("s", 1), 0,
+        {.write_id = "w",
+         .payload =
+             events::encode_payload({{{event(1), event(2)}, first}, {{event(3)}, {}}, {{event(4)}, third}}, start)}));
+    const std::vector<RecordedEvent> found = events.load("s").events;
+    ASSERT_EQ(found.size(), 4u);
+    const Metadata expected[] = {first, first, {}, third};
+    for (std::size_t i = 0; i < 4; ++i) {
+        EXPECT_EQ(*found[i].metadata, expected[i]) << i;
+        EXPECT_EQ(found[i].event, event(static_cast<int>(i) + 1));
+        EXPECT_EQ(found[i].index, i);
+    }
+}
+
+TEST_F(Events, of_several_commands_that_do_not_add_up_are_an_error) {
+    for (const char* commands : {R"([{"events":1}])", R"([{"events":3}])", R"([{"events":-1},{"events":3}])"}) {
+        const std::string stream = std::string{"s"} + commands;
+        store::Item payload = events::encode_payload({event(1), event(2)}, {}, start);
+        payload.emplace("commands", commands);
+        write_by_hand(transactions::commit_free_slot(slot_key(stream, 1), 0, {.write_id = "w", .payload = payload}));
+        EXPECT_NE(corruption(stream).find("commands"), std::string::npos) << corruption(stream);
+    }
 }
 
 TEST_F(Events, have_ids_of_their_own) {

@@ -4,6 +4,8 @@
 #include <varve/events/event_type.h>
 #include <varve/events/stored_slot.h>
 
+#include <algorithm>
+
 namespace varve {
 namespace events {
 namespace {
@@ -15,6 +17,7 @@ constexpr const char* command_attribute = "command_id";
 constexpr const char* correlation_attribute = "correlation";
 constexpr const char* causation_attribute = "causation";
 constexpr const char* headers_attribute = "headers";
+constexpr const char* commands_attribute = "commands";
 
 /// One entry of `events`.
 struct StoredEvent {
@@ -23,13 +26,37 @@ struct StoredEvent {
     json::Raw data;
 };
 
-std::string to_json(const std::vector<EventData>& events) {
-    std::vector<StoredEvent> stored;
+/// One entry of `commands`.
+struct StoredCommand {
+    std::int64_t events = 0;
+    std::optional<std::string> command_id;
+    std::optional<std::string> correlation;
+    std::optional<std::string> causation;
+    std::optional<std::map<std::string, std::string>> headers;
+};
+
+void add(std::vector<StoredEvent>& stored, const std::vector<EventData>& events) {
     for (const EventData& event : events) {
         StoredEvent& one = stored.emplace_back(StoredEvent{event.type, {}, {event.data}});
         if (event.schema != 1) one.schema = event.schema;
     }
-    return json::encode(stored);
+}
+
+StoredCommand to_stored(const CommandEvents& command) {
+    const auto unless_empty = [](const auto& value) { return value.empty() ? std::nullopt : std::optional{value}; };
+    const Metadata& metadata = command.metadata;
+    return {.events = static_cast<std::int64_t>(command.events.size()),
+            .command_id = unless_empty(metadata.command_id),
+            .correlation = unless_empty(metadata.correlation),
+            .causation = unless_empty(metadata.causation),
+            .headers = unless_empty(metadata.headers)};
+}
+
+Metadata to_metadata(StoredCommand&& stored) {
+    return {.command_id = std::move(stored.command_id).value_or(""),
+            .correlation = std::move(stored.correlation).value_or(""),
+            .causation = std::move(stored.causation).value_or(""),
+            .headers = std::move(stored.headers).value_or(std::map<std::string, std::string>{})};
 }
 
 std::string text_or_empty(const store::Item& item, const char* name) {
@@ -40,11 +67,26 @@ std::string text_or_empty(const store::Item& item, const char* name) {
 }  // namespace
 
 store::Item encode_effects(const std::vector<EventData>& effects) {
-    return {{effects_attribute, to_json(effects)}};
+    std::vector<StoredEvent> stored;
+    add(stored, effects);
+    return {{effects_attribute, json::encode(stored)}};
 }
 
-store::Item encode_payload(const std::vector<EventData>& events, const Metadata& metadata, Time time) {
-    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, to_json(events)}};
+store::Item encode_payload(std::vector<EventData> events, Metadata metadata, Time time) {
+    return encode_payload(std::vector<CommandEvents>{{std::move(events), std::move(metadata)}}, time);
+}
+
+store::Item encode_payload(const std::vector<CommandEvents>& commands, Time time) {
+    std::vector<StoredEvent> stored;
+    for (const CommandEvents& command : commands) add(stored, command.events);
+    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, json::encode(stored)}};
+    const Metadata& metadata = commands.front().metadata;
+    if (!std::ranges::all_of(commands, [&](const CommandEvents& one) { return one.metadata == metadata; })) {
+        std::vector<StoredCommand> list;
+        for (const CommandEvents& command : commands) list.push_back(to_stored(command));
+        item.emplace(commands_attribute, json::encode(list));
+        return item;
+    }
     if (!metadata.command_id.empty()) item.emplace(command_attribute, metadata.command_id);
     if (!metadata.correlation.empty()) item.emplace(correlation_attribute, metadata.correlation);
     if (!metadata.causation.empty()) item.emplace(causation_attribute, metadata.causation);
@@ -64,26 +106,44 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
     auto stored = json::decode<std::vector<StoredEvent>>(*text);
     if (!stored) throw unreadable(stored.error().message);
 
-    Metadata metadata{.command_id = text_or_empty(content.payload, command_attribute),
-                      .correlation = text_or_empty(content.payload, correlation_attribute),
-                      .causation = text_or_empty(content.payload, causation_attribute)};
-    if (const std::string* headers = store::text(content.payload, headers_attribute)) {
-        auto decoded = json::decode<std::map<std::string, std::string>>(*headers);
-        if (!decoded) throw unreadable("headers: " + decoded.error().message);
-        metadata.headers = std::move(*decoded);
+    std::vector<StoredCommand> commands;
+    if (const std::string* list = store::text(content.payload, commands_attribute)) {
+        auto decoded = json::decode<std::vector<StoredCommand>>(*list);
+        if (!decoded) throw unreadable("commands: " + decoded.error().message);
+        commands = std::move(*decoded);
+    } else {
+        StoredCommand& only =
+            commands.emplace_back(StoredCommand{.events = static_cast<std::int64_t>(stored->size()),
+                                                .command_id = text_or_empty(content.payload, command_attribute),
+                                                .correlation = text_or_empty(content.payload, correlation_attribute),
+                                                .causation = text_or_empty(content.payload, causation_attribute),
+                                                .headers = {}});
+        if (const std::string* headers = store::text(content.payload, headers_attribute)) {
+            auto decoded = json::decode<std::map<std::string, std::string>>(*headers);
+            if (!decoded) throw unreadable("headers: " + decoded.error().message);
+            only.headers = std::move(*decoded);
+        }
     }
-    const auto shared = std::make_shared<const Metadata>(std::move(metadata));
     std::vector<RecordedEvent> events;
-    for (StoredEvent& one : *stored) {
-        const std::size_t index = events.size();
-        events.push_back({.stream = stream,
-                          .version = version,
-                          .index = index,
-                          .id = content.write_id + ":" + stream + ":" + std::to_string(index),
-                          .time = Time{Duration{*time}},
-                          .event = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)},
-                          .metadata = shared});
+    for (StoredCommand& command : commands) {
+        const auto first = static_cast<std::int64_t>(events.size());
+        const auto total = static_cast<std::int64_t>(stored->size());
+        if (command.events < 0 || command.events > total - first) throw unreadable("commands: it has fewer events");
+        const std::int64_t count = command.events;
+        const auto metadata = std::make_shared<const Metadata>(to_metadata(std::move(command)));
+        for (std::int64_t i = first; i < first + count; ++i) {
+            const auto index = static_cast<std::size_t>(i);
+            StoredEvent& one = (*stored)[index];
+            events.push_back({.stream = stream,
+                              .version = version,
+                              .index = index,
+                              .id = content.write_id + ":" + stream + ":" + std::to_string(index),
+                              .time = Time{Duration{*time}},
+                              .event = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)},
+                              .metadata = metadata});
+        }
     }
+    if (events.size() != stored->size()) throw unreadable("commands: it has more events");
     return events;
 }
 

@@ -12,7 +12,7 @@ namespace varve {
 
 using transactions::Version;
 
-/// What is stored beside events and is not part of them. All events of one slot share it.
+/// What is stored beside events and is not part of them. All events of one command share it.
 struct Metadata {
     std::string command_id = {};   ///< of the command that decided them; empty if it had none
     std::string correlation = {};  ///< the conversation that they belong to; flows from command to command

@@ -9,16 +9,28 @@ namespace varve::events {
 
 // What a committed slot of an aggregate holds besides the protocol's own attributes (transactions/slot.h):
 //
-//     payload := time events [command_id] [correlation] [causation] [headers]
+//     payload := time events (metadata | commands)
+//     metadata := [command_id] [correlation] [causation] [headers]
 //
 // `time` is microseconds of Unix time. `events` is JSON text, [{"type":…,"schema":…,"data":{…}}, …]; schema 1 is left
-// out. `headers` is JSON text, an object of strings. The other three are text.
+// out. `headers` is JSON text, an object of strings. The other three are text. Where the events are those of several
+// commands with different metadata, `commands` has them instead: JSON text,
+// [{"events":n,"command_id":…,"correlation":…,"causation":…,"headers":{…}}, …], the first n events are the first
+// command's, and so on; what is empty is left out.
 //
 // The slot that decides a transaction with effects has them too, in the form of `events`:
 //
 //     effects
 
-store::Item encode_payload(const std::vector<EventData>& events, const Metadata& metadata, Time time);
+/// The events that one command has decided, and what is stored beside them.
+struct CommandEvents {
+    std::vector<EventData> events;
+    Metadata metadata;
+};
+
+store::Item encode_payload(const std::vector<CommandEvents>& commands, Time time);
+/// Those of one command.
+store::Item encode_payload(std::vector<EventData> events, Metadata metadata, Time time);
 
 store::Item encode_effects(const std::vector<EventData>& effects);
 
