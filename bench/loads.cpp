@@ -18,7 +18,7 @@ std::vector<Figure> loads(const Plan& plan) {
         const auto file = plan.folder / (figure.name + ".db");
         // Nothing is remembered: every load reads and folds the whole stream.
         varve::Application bank{varve::open("sqlite:" + file.string() + "?synchronous=normal"),
-                                {.sweep = false, .remembered_aggregates_max = 0}};
+                                {.sweep = false, .cache_bytes_max = 0}};
         constexpr int batch = 100;
         for (int first = 1; first <= length; first += batch) {
             std::vector<varve::store::Write> writes;

@@ -47,6 +47,8 @@ constexpr const char* all_mutations[] = {
     "no tombstones",
     "done before all is finalised",
     "what a native transaction read is not checked",
+    "what is not finalised is remembered as settled",
+    "what rests on memory alone is not validated",
 };
 
 /// The first seed that finds it; 0: none.

@@ -7,7 +7,8 @@
 
 namespace varve {
 
-/// Passes everything on; a test may look at each batch of writes before it goes out and replace its answers afterwards.
+/// Passes everything on; a test may look at each batch of writes before it goes out and replace its answers afterwards,
+/// and at what a query found.
 class HookedStore final : public store::ItemStore {
   public:
     explicit HookedStore(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
@@ -17,6 +18,8 @@ class HookedStore final : public store::ItemStore {
     std::function<void(std::span<const store::Write>)> before_write = [](auto) {};
     std::function<void(std::span<const store::Write>, std::vector<store::WriteAnswer>&)> after_write = [](auto, auto&) {
     };
+
+    std::function<void(const store::Page&)> after_query = [](auto&) {};
 
     void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
@@ -30,7 +33,11 @@ class HookedStore final : public store::ItemStore {
         after_write(writes, answers);
         return answers;
     }
-    store::Page query(const store::Query& query) override { return inner_->query(query); }
+    store::Page query(const store::Query& query) override {
+        store::Page page = inner_->query(query);
+        after_query(page);
+        return page;
+    }
     store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
     store::Capabilities capabilities() const override { return inner_->capabilities(); }
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {

@@ -1,3 +1,5 @@
+#include "../transactions/mutants.h"
+
 #include <varve/aggregates/repository.h>
 #include <varve/events/stored_slot.h>
 
@@ -17,36 +19,55 @@ void apply(const AggregateType& type, const std::string& stream, const StreamRea
 
 }  // namespace
 
-Repository::Repository(Coordinator& coordinator, std::size_t remembered_max)
-    : coordinator_(coordinator), remembered_max_(remembered_max) {}
+Repository::Repository(Coordinator& coordinator, std::size_t cache_bytes_max)
+    : coordinator_(coordinator), cache_(cache_bytes_max) {}
 
-Folded Repository::fold(const AggregateType& type, const std::string& stream, auto read_from) {
-    Folded folded = recall(type, stream);
-    const Version known = folded.head;
-    // The slot that is known already is read again: it tells whether it has been finalised.
-    const StreamRead read = read_from(std::max<Version>(known, 1));
+Folded Repository::fold(const AggregateType& type, const std::string& stream, const Known& known, auto read_from) {
+    // A slot that has not been seen finalised is read again: it tells whether it has been since.
+    const StreamRead read = read_from(std::max<Version>(known.settled ? known.head + 1 : known.head, 1));
+    std::shared_ptr<void> own;
     for (const StreamRead::One& slot : read.slots) {
-        if (slot.version > known) apply(type, stream, slot, folded.state.get());
+        if (slot.version <= known.head) continue;
+        if (!own) own = known.state ? type.copy(known.state.get()) : type.make();
+        apply(type, stream, slot, own.get());
     }
-    folded.head = std::max(known, read.head);
-    folded.next = read.next;
-    if (folded.head > known) remember(type, stream, folded);
+    Folded folded{
+        .state = own ? std::move(own) : known.state, .head = std::max(known.head, read.head), .next = read.next};
+    const bool settled = !read.unfinalised || VARVE_MUTANT("what is not finalised is remembered as settled");
+    const bool learnt = folded.head > known.head || settled > known.settled || folded.next.epoch > known.next_epoch;
+    if (folded.head > 0 && learnt) {
+        cache_.put(type, stream,
+                   {.state = folded.state, .head = folded.head, .next_epoch = folded.next.epoch, .settled = settled});
+    }
+    if (!folded.state) folded.state = type.make();
     return folded;
 }
 
-Folded Repository::load(const AggregateType& type, const std::string& stream) {
-    return fold(type, stream, [&](Version first) { return coordinator_.reader().stream(stream, first); });
+void Repository::remember(const AggregateType& type, const std::string& stream, std::shared_ptr<const void> state,
+                          Version head, bool settled) {
+    settled = settled || VARVE_MUTANT("what is not finalised is remembered as settled");
+    cache_.put(type, stream, {.state = std::move(state), .head = head, .next_epoch = 0, .settled = settled});
 }
 
-Folded Repository::load(const AggregateType& type, const std::string& stream, SettledReader& reader) {
-    return fold(type, stream, [&](Version first) { return reader.stream(stream, first); });
+Folded Repository::load(const AggregateType& type, const std::string& stream) {
+    const Known known = cache_.find(type, stream).value_or(Known{});
+    return fold(type, stream, known, [&](Version first) { return coordinator_.reader().stream(stream, first); });
+}
+
+Folded Repository::load(const AggregateType& type, const std::string& stream, SettledReader& reader, Ask ask) {
+    const Known known = cache_.find(type, stream).value_or(Known{});
+    if (known.settled && ask == Ask::last_known) {
+        return {.state = known.state, .head = known.head, .next = {known.next_epoch}, .asked = false};
+    }
+    return fold(type, stream, known, [&](Version first) { return reader.stream(stream, first); });
 }
 
 Folded Repository::load_at(const AggregateType& type, const std::string& stream, Version last) {
-    Folded folded{.state = type.make()};
+    const std::shared_ptr<void> state = type.make();
+    Folded folded{.state = state};
     if (last < 1) return folded;
     for (const StreamRead::One& slot : coordinator_.reader().stream(stream, 1, last).slots) {
-        apply(type, stream, slot, folded.state.get());
+        apply(type, stream, slot, state.get());
         folded.head = slot.version;
     }
     return folded;
@@ -59,44 +80,13 @@ Folded Repository::load_as_of(const AggregateType& type, const std::string& stre
         slots.emplace_back(slot.version, events::decode_payload(stream, slot.version, slot.content));
         if (!slots.back().second.empty() && slots.back().second.front().time <= moment) until = slots.size();
     }
-    Folded folded{.state = type.make()};
+    const std::shared_ptr<void> state = type.make();
+    Folded folded{.state = state};
     for (std::size_t i = 0; i < until; ++i) {
-        for (const RecordedEvent& event : slots[i].second) type.apply(folded.state.get(), event);
+        for (const RecordedEvent& event : slots[i].second) type.apply(state.get(), event);
         folded.head = slots[i].first;
     }
     return folded;
-}
-
-Folded Repository::recall(const AggregateType& type, const std::string& stream) {
-    {
-        const std::lock_guard lock{mutex_};
-        const auto found = entries_.find(stream);
-        if (found != entries_.end() && found->second->type == &type) {
-            recent_.splice(recent_.begin(), recent_, found->second);
-            return {.state = type.copy(found->second->state.get()), .head = found->second->head, .next = {}};
-        }
-    }
-    return {.state = type.make()};
-}
-
-void Repository::remember(const AggregateType& type, const std::string& stream, const Folded& folded) {
-    if (remembered_max_ == 0) return;
-    const std::shared_ptr<const void> state = type.copy(folded.state.get());
-    const std::lock_guard lock{mutex_};
-    const auto found = entries_.find(stream);
-    if (found != entries_.end()) {
-        Entry& entry = *found->second;
-        if (entry.type == &type && entry.head >= folded.head) return;
-        entry = {stream, &type, state, folded.head};
-        recent_.splice(recent_.begin(), recent_, found->second);
-        return;
-    }
-    recent_.push_front({stream, &type, state, folded.head});
-    entries_.emplace(stream, recent_.begin());
-    if (entries_.size() > remembered_max_) {
-        entries_.erase(recent_.back().stream);
-        recent_.pop_back();
-    }
 }
 
 }  // namespace varve::aggregates

@@ -3,42 +3,40 @@
 #include <varve/events/stored_slot.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace varve {
 
 using namespace transactions;
 
-Transaction::Transaction(aggregates::Repository& repository, Coordinator& coordinator, RowTables& row_tables,
-                         const detail::InlineProjections& projections, std::string tx, Time since,
-                         Reservation* reservation)
-    : repository_(repository),
-      coordinator_(coordinator),
-      reader_(coordinator, tx, since),
+Transaction::Transaction(const World& world, std::string tx, Time since, Reservation* reservation,
+                         aggregates::Repository::Ask ask)
+    : world_(world),
+      reader_(world.coordinator, tx, since),
       reservation_(reservation),
-      row_tables_(row_tables),
-      projections_(projections),
+      ask_(ask),
       tx_(std::move(tx)),
-      now_(coordinator.runtime().clock.now()) {}
+      now_(world.coordinator.runtime().clock.now()) {}
 
 Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_view id) {
     std::string stream = stream_name(type, id);
     const auto found = aggregates_.find(stream);
     if (found != aggregates_.end()) return found->second;
     if (reservation_ != nullptr) reservation_->hold(stream);
-    aggregates::Folded folded = repository_.load(type, stream, reader_);
     Touched touched{.type = &type,
                     .id = std::string{id},
-                    .state = std::move(folded.state),
-                    .head = folded.head,
-                    .epoch = folded.next.epoch,
+                    .seen = world_.repository.load(type, stream, reader_, ask_),
+                    .own = nullptr,
                     .events = {}};
     return aggregates_.emplace(std::move(stream), std::move(touched)).first->second;
 }
 
 void Transaction::record(Touched& touched, EventData data, const void* event) {
-    touched.events.push_back(std::move(data));
-    const DecidedEvent decided{.aggregate_id = touched.id, .version = touched.head + 1, .time = now_, .event = event};
-    const auto [first, last] = projections_.equal_range(touched.type->name);
+    ++changes_;
+    touched.events.push_back({commands_.size() - 1, std::move(data)});
+    const DecidedEvent decided{
+        .aggregate_id = touched.id, .version = touched.seen.head + 1, .time = now_, .event = event};
+    const auto [first, last] = world_.projections.equal_range(touched.type->name);
     for (auto projection = first; projection != last; ++projection) projection->second(*this, decided);
 }
 
@@ -51,7 +49,7 @@ Transaction::TouchedRow& Transaction::touch(const store::Key& key) {
 }
 
 void Transaction::fenced_by(const Lock& lock) {
-    if (&lock.store() != &coordinator_.store()) {
+    if (&lock.store() != &world_.coordinator.store()) {
         throw InvalidError("the lock '" + lock.name() +
                            "' is kept in another store object than this application's; take it from "
                            "Application::locks()");
@@ -65,7 +63,7 @@ void Transaction::check_fences() const {
     std::vector<store::Key> keys;
     for (const auto& [key, condition] : fences_) keys.push_back(key);
     if (keys.empty()) return;
-    const std::vector<std::optional<store::Item>> items = coordinator_.store().read(keys);
+    const std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         const locks::Holder holder = locks::decode_holder(keys[i], items[i]);
         if (holder.revision() == fences_.at(keys[i]).rev) continue;
@@ -80,6 +78,7 @@ std::optional<std::string> Transaction::read_row(const store::Key& key) {
 
 void Transaction::write_row(const store::Key& key, std::optional<std::string> data) {
     TouchedRow& touched = touch(key);
+    ++changes_;
     touched.data = std::move(data);
     touched.written = true;
 }
@@ -107,9 +106,17 @@ std::vector<Transaction::RowFound> Transaction::read_range(const store::Query& q
     return found;
 }
 
-Plan Transaction::plan(const Metadata& metadata) const {
+Plan Transaction::plan() const {
     Plan plan;
-    const auto payload = [&](const Touched& touched) { return events::encode_payload(touched.events, metadata, now_); };
+    const auto payload = [&](const Touched& touched) {
+        std::vector<events::CommandEvents> commands;
+        std::size_t last = commands_.size();
+        for (const Decided& one : touched.events) {
+            if (one.command != std::exchange(last, one.command)) commands.push_back({{}, commands_[one.command]});
+            commands.back().events.push_back(one.event);
+        }
+        return events::encode_payload(commands, now_);
+    };
     if (reservation_ != nullptr) {
         for (const auto& [stream, slot] : reservation_->held()) {
             HeldSlot& held = plan.held.emplace_back(slot);
@@ -119,11 +126,11 @@ Plan Transaction::plan(const Metadata& metadata) const {
         }
     } else {
         for (const auto& [stream, touched] : aggregates_) {
-            store::Key next = slot_key(stream, touched.head + 1);
+            store::Key next = slot_key(stream, touched.seen.head + 1);
             if (touched.events.empty()) {
                 plan.heads_read.push_back({std::move(next)});
             } else {
-                plan.slots.push_back({std::move(next), touched.epoch, payload(touched)});
+                plan.slots.push_back({std::move(next), touched.seen.next.epoch, payload(touched)});
             }
         }
     }
@@ -145,12 +152,35 @@ Plan Transaction::reads() const {
     Plan plan;
     for (const auto& [stream, touched] : aggregates_) {
         // What is held has not moved as long as the reservation is alive, which its owner looks at.
-        if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.head + 1)});
+        if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.seen.head + 1)});
     }
     for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});
     for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     return plan;
+}
+
+std::vector<Receipt::Written> Transaction::written_by(std::size_t command) const {
+    std::vector<Receipt::Written> written;
+    for (const auto& [stream, touched] : aggregates_) {
+        const auto by_it = [&](const Decided& one) { return one.command == command; };
+        if (std::ranges::any_of(touched.events, by_it)) written.push_back({stream, touched.seen.head + 1});
+    }
+    return written;
+}
+
+bool Transaction::asked_for_all() const {
+    return std::ranges::all_of(aggregates_, [](const auto& one) { return one.second.seen.asked; });
+}
+
+void Transaction::remember(const Commit& commit) const {
+    for (const auto& [stream, touched] : aggregates_) {
+        if (touched.events.empty()) continue;
+        // The other slots of the protocol are pending until somebody finalises them (state_cache.h).
+        const bool at_once = commit.path == Path::single || commit.path == Path::native;
+        const bool settled = at_once || (commit.path == Path::protocol && commit.primary.partition == stream);
+        world_.repository.remember(*touched.type, stream, touched.own, touched.seen.head + 1, settled);
+    }
 }
 
 }  // namespace varve

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/aggregates/decision.h>
+#include <varve/aggregates/state_bytes.h>
 #include <varve/events/event_type.h>
 
 #include <memory>
@@ -22,7 +23,8 @@ namespace varve {
 //         …
 //     };
 //
-// A default-constructed one is the state before the first event.
+// A default-constructed one is the state before the first event. `std::size_t bytes() const` may say how much memory it
+// takes (state_bytes.h).
 
 namespace detail {
 
@@ -86,6 +88,7 @@ struct AggregateType {
     std::shared_ptr<void> (*make)();
     std::shared_ptr<void> (*copy)(const void* state);
     void (*apply)(void* state, const RecordedEvent& event);
+    std::size_t (*bytes)(const void* state);  ///< that it takes in memory (state_bytes.h)
 };
 
 template <Aggregate A>
@@ -102,6 +105,7 @@ const AggregateType& aggregate_type() {
                 std::visit([state](const auto& event) { static_cast<A*>(state)->apply(event); },
                            EventVariant<typename A::Event>::decode(recorded));
             },
+        .bytes = [](const void* state) { return detail::state_bytes(*static_cast<const A*>(state)); },
     };
     return type;
 }

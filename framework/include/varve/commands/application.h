@@ -7,12 +7,15 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
 
 namespace varve {
+
+namespace detail {
+class CommandRunner;
+}
 
 template <class T>
 class Rows;
@@ -24,8 +27,10 @@ struct ApplicationOptions {
     /// looks. Only on stores with ordered changes.
     bool sweep = true;
     Duration sweep_interval = std::chrono::milliseconds{500};
-    std::size_t background_threads = 2;              ///< that finalise after the acknowledgement
-    std::size_t remembered_aggregates_max = 10'000;  ///< whose last states are kept in memory
+    std::size_t background_threads = 2;  ///< that finalise after the acknowledgement
+    /// How much memory the last states of aggregates may take, so that a command need not read before it writes
+    /// (aggregates/state_cache.h). 0: none is kept, each command and each load reads the whole stream.
+    std::size_t cache_bytes_max = 64 << 20;
     LocksOptions locks = {};
     Runtime runtime = {};
     Executor* executor = nullptr;  ///< instead of threads of its own; must outlive the application
@@ -69,8 +74,7 @@ class Application {
         execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
         return run(
             [&](Transaction& tx) {
-                if (options.expected_version)
-                    check_version(stream_name(aggregate_type<A>(), id), tx.version<A>(id), *options.expected_version);
+                if (options.expected_version) check_version<A>(tx, id, *options.expected_version);
                 tx.execute<A>(id, command);
             },
             options);
@@ -115,6 +119,7 @@ class Application {
     EventStore& events() { return events_; }
     transactions::Coordinator& coordinator() { return coordinator_; }
     const transactions::Metrics& metrics() { return coordinator_.metrics(); }
+    const aggregates::CacheMetrics& cache_metrics() const { return repository_.cache_metrics(); }
 
     /// What rows.h and inline_projection.h need.
     RowTables& row_tables() { return row_tables_; }
@@ -122,21 +127,17 @@ class Application {
 
   private:
     template <class A>
-    static Loaded<A> loaded(aggregates::Folded folded) {
-        return {.state = std::move(*static_cast<A*>(folded.state.get())), .version = folded.head};
+    static Loaded<A> loaded(const aggregates::Folded& folded) {
+        return {.state = *static_cast<const A*>(folded.state.get()), .version = folded.head};
     }
+    template <class A>
+    static void check_version(Transaction& tx, std::string_view id, Version expected) {
+        const Version actual = tx.version<A>(id);
+        if (actual != expected) reject_version(stream_name(aggregate_type<A>(), id), actual, expected);
+    }
+    [[noreturn]] static void reject_version(const std::string& stream, Version actual, Version expected);
 
-    /// One command over all its attempts.
-    struct Command {
-        const std::function<void(Transaction&)>& body;
-        const CommandOptions& options;
-        const Time began;
-        unsigned attempts;
-        std::set<std::string> streams;  ///< that the attempts so far have touched
-    };
     Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
-    std::variant<Outcome, transactions::Conflict> attempt(Command& command);
-    static void check_version(const std::string& stream, Version actual, Version expected);
     aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
     void sweep(const std::stop_token& stop);
 
@@ -150,6 +151,7 @@ class Application {
     aggregates::Repository repository_;
     EventStore events_;
     detail::InlineProjections projections_;
+    std::unique_ptr<detail::CommandRunner> runner_;
     std::jthread sweeper_;  // last: it uses all the others
 };
 

@@ -16,6 +16,10 @@ namespace varve {
 
 class Transaction;
 
+namespace detail {
+class CommandRunner;
+}
+
 /// An event that has just been decided, as an inline projection sees it.
 struct DecidedEvent {
     std::string_view aggregate_id;
@@ -44,6 +48,9 @@ struct Rejected {
 ///         tx.execute<Account>("bob", Deposit{20'00});
 ///     });
 ///
+/// Aggregates are seen as this process knows them, which may be out of date; then the commit is refused and the body
+/// runs again. So it may see what never was at one moment, but nothing that it then does or says comes of it.
+///
 /// Threads: belongs to the body's thread. A reference to a state lives as long as the body runs.
 class Transaction {
   public:
@@ -53,24 +60,26 @@ class Transaction {
     requires(detail::aggregate_has_decide_for<A, Command>::value) void execute(std::string_view id,
                                                                                const Command& command) {
         Touched& touched = touch(aggregate_type<A>(), id);
-        const Decision<typename A::Event> decision = static_cast<const A*>(touched.state.get())->decide(command);
+        const Decision<typename A::Event> decision = static_cast<const A*>(touched.state())->decide(command);
         if (decision.rejection() != nullptr) reject(*decision.rejection());
         for (const typename A::Event& event : decision.events()) {
-            std::visit([&](const auto& one) { static_cast<A*>(touched.state.get())->apply(one); }, event);
+            A& own = *static_cast<A*>(touched.own_state());
+            std::visit([&](const auto& one) { own.apply(one); }, event);
             record(touched, EventVariant<typename A::Event>::encode(event), &event);
         }
     }
 
-    /// The aggregate as this transaction sees it; validated when it commits, like everything that is read here.
+    /// The aggregate as this transaction sees it; validated when it commits, like everything that is read here. To see
+    /// what an execute has changed, load again.
     template <Aggregate A>
     const A& load(std::string_view id) {
-        return *static_cast<const A*>(touch(aggregate_type<A>(), id).state.get());
+        return *static_cast<const A*>(touch(aggregate_type<A>(), id).state());
     }
 
     /// Its version as read: 0 if it has no events yet.
     template <Aggregate A>
     Version version(std::string_view id) {
-        return touch(aggregate_type<A>(), id).head;
+        return touch(aggregate_type<A>(), id).seen.head;
     }
 
     /// Ends the transaction: nothing is written, the caller gets the rejection.
@@ -108,52 +117,78 @@ class Transaction {
     };
     /// The rows of a range in its order, with what this transaction has written so far.
     std::vector<RowFound> read_range(const store::Query& query);
-    RowTables& row_tables() { return row_tables_; }
+    RowTables& row_tables() { return world_.row_tables; }
 
   private:
-    friend class Application;
+    friend class detail::CommandRunner;
     using Reservation = transactions::Reservation;
 
+    /// One event that has been decided, and by which of the commands.
+    struct Decided {
+        std::size_t command;
+        EventData event;
+    };
     struct Touched {
         const AggregateType* type;
         std::string id;
-        std::shared_ptr<void> state;
-        Version head;
-        transactions::Epoch epoch;
-        std::vector<EventData> events;
+        aggregates::Folded seen;
+        std::shared_ptr<void> own;  ///< as seen, and this transaction's events so far; null as long as there are none
+        std::vector<Decided> events;
+
+        const void* state() const { return own ? own.get() : seen.state.get(); }
+        void* own_state() {
+            if (!own) own = type->copy(seen.state.get());
+            return own.get();
+        }
     };
     struct TouchedRow {
         transactions::Image seen;
         bool written = false;
         std::optional<std::string> data;
     };
+    struct World {
+        aggregates::Repository& repository;
+        transactions::Coordinator& coordinator;
+        RowTables& row_tables;
+        const detail::InlineProjections& projections;
+    };
 
-    Transaction(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
-                const detail::InlineProjections& projections, std::string tx, Time since, Reservation* reservation);
+    /// `reservation` nullptr: decide first, then prepare. `ask`: whether aggregates may be as last known.
+    Transaction(const World& world, std::string tx, Time since, Reservation* reservation,
+                aggregates::Repository::Ask ask);
+
+    /// What is recorded from now on belongs to another command.
+    void begin_command(Metadata metadata) { commands_.push_back(std::move(metadata)); }
 
     /// LeaseLostError if one of the locks is in other hands. Costs a read.
     void check_fences() const;
     Touched& touch(const AggregateType& type, std::string_view id);
     TouchedRow& touch(const store::Key& key);
     void record(Touched& touched, EventData data, const void* event);
-    /// What the body has decided. `metadata` goes into every slot.
-    transactions::Plan plan(const Metadata& metadata) const;
+    /// What the body has decided.
+    transactions::Plan plan() const;
     /// What it has read, as if it had decided nothing.
     transactions::Plan reads() const;
+    /// The slots that the events of one command will be in, by stream.
+    std::vector<Receipt::Written> written_by(std::size_t command) const;
+    /// Whether the store was asked for everything that was read.
+    bool asked_for_all() const;
+    /// What has become of the aggregates by the commit of plan().
+    void remember(const transactions::Commit& commit) const;
 
-    aggregates::Repository& repository_;
-    transactions::Coordinator& coordinator_;
+    const World world_;
     transactions::SettledReader reader_;
-    Reservation* const reservation_;  // nullptr: decide first, then prepare
-    RowTables& row_tables_;
-    const detail::InlineProjections& projections_;
+    Reservation* const reservation_;
+    const aggregates::Repository::Ask ask_;
     const std::string tx_;
     const Time now_;
+    std::vector<Metadata> commands_;
     std::map<std::string, Touched> aggregates_;  // by stream
     std::map<store::Key, TouchedRow> rows_;
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<EventData> effects_;
+    std::size_t changes_ = 0;  // events and rows so far
     std::optional<Rejection> rejection_;
 };
 

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <varve/aggregates/aggregate.h>
+#include <varve/transactions/slot.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace varve::aggregates {
+
+/// What a process remembers of an aggregate: its state at one version of its stream.
+///
+/// Nobody writes slot n + 1 unless it has seen slot n committed and finalised. Both are for ever: so one look at slot n
+/// is enough, however long ago it was. If the stream has moved on since, slot n + 1 is taken and the write is refused.
+/// `settled` says that slot `head` has been seen so, and therefore that slot head + 1 may be written without asking the
+/// store. It is set
+///
+///  - of what was read, unless the last slot was still claimed in place (StreamRead::unfinalised);
+///  - of what this process wrote as committed at once: a plain append, an atomic request, a protocol's primary.
+///
+/// It is not set of the other slots of a protocol commit: these are pending until somebody finalises them, which may be
+/// long after the acknowledgement. Such a state is true all the same; it spares the fold, not the look at its slot.
+struct Known {
+    std::shared_ptr<const void> state;  ///< shared by all who use it; nobody changes it
+    transactions::Version head = 0;
+    transactions::Epoch next_epoch = 0;  ///< at which slot head + 1 was last seen free; may have grown since
+    bool settled = false;
+};
+
+/// What a cache has counted since it was made. Any thread may read at any time.
+struct CacheMetrics {
+    using Counter = std::atomic<std::uint64_t>;
+
+    Counter hits{0};     ///< times a state was there when a command or a load began
+    Counter misses{0};   ///< times it was not
+    Counter evicted{0};  ///< states that had to go for want of room
+    Counter entries{0};  ///< states there now
+    Counter bytes{0};    ///< that these take now
+};
+
+/// The last known states of the aggregates used most recently, bounded by bytes: whoever was used longest ago goes
+/// first. What it holds may be out of date, never wrong.
+///
+/// A large cache consists of parts that do not wait for each other; then "longest ago" is that of a part.
+///
+/// Threads: all methods may be called from any thread. No state is copied or destroyed inside.
+class StateCache {
+  public:
+    /// `bytes_max` 0: remembers nothing.
+    explicit StateCache(std::size_t bytes_max);
+    ~StateCache();
+
+    std::optional<Known> find(const AggregateType& type, const std::string& stream);
+    /// Keeps it unless something newer is there already, or it is larger than the cache.
+    void put(const AggregateType& type, const std::string& stream, Known known);
+
+    const CacheMetrics& metrics() const { return metrics_; }
+
+  private:
+    struct Part;
+    Part& part(const std::string& stream);
+
+    std::size_t part_bytes_max_;
+    std::size_t parts_count_;
+    std::unique_ptr<Part[]> parts_;
+    CacheMetrics metrics_;
+};
+
+}  // namespace varve::aggregates

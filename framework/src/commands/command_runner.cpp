@@ -1,0 +1,258 @@
+#include "command_runner.h"
+
+#include "../transactions/mutants.h"
+
+#include <varve/core/error.h>
+#include <varve/core/ids.h>
+#include <varve/core/json.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::detail {
+
+using namespace transactions;
+using aggregates::Repository;
+
+namespace {
+
+constexpr std::size_t command_id_bytes_max = 200;
+constexpr const char* receipt_attribute = "receipt";
+
+// A command that was executed under an id leaves slot 1 of the stream "$cmd-<id>", written in its transaction:
+//
+//     payload := receipt                     (JSON text: [{"stream":…,"version":…}, …])
+store::Key command_slot(const std::string& command_id) {
+    return slot_key("$cmd-" + command_id, 1);
+}
+
+Receipt receipt_of_earlier(const std::string& command_id, const Committed& slot) {
+    const std::string* text = store::text(slot.payload, receipt_attribute);
+    auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
+    if (!written) {
+        throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
+    }
+    return {.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+}
+
+Metadata metadata_of(const CommandOptions& options) {
+    return {.command_id = options.command_id,
+            .correlation = options.correlation.empty() ? options.command_id : options.correlation,
+            .causation = options.causation,
+            .headers = options.headers};
+}
+
+/// One single read is of one moment as it is.
+bool is_one_read(const Plan& plan) {
+    return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
+           plan.heads_read.size() + plan.rows_read.size() <= 1;
+}
+
+}  // namespace
+
+void CommandRunner::check(const CommandOptions& options) {
+    if (options.command_id.size() > command_id_bytes_max) {
+        throw InvalidError("a command id has at most " + std::to_string(command_id_bytes_max) +
+                           " bytes, this one has " + std::to_string(options.command_id.size()));
+    }
+}
+
+std::size_t CommandRunner::run(std::span<Command* const> commands) {
+    const Runtime runtime = world_.coordinator.runtime();
+    std::set<std::string> streams;  // that the attempts so far have touched
+    std::size_t decided = 0;
+    unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
+    const auto fail = [&](const std::exception_ptr& failure) {
+        const std::size_t ended = decided == 0 ? commands.size() : decided;
+        for (Command* command : commands.first(ended)) command->failure = failure;
+        return ended;
+    };
+    try {
+        for (Backoff backoff{retry_, runtime};;) {
+            const std::string id =
+                VARVE_MUTANT("one id for all attempts") ? "tx-" + to_string(commands.front()->began) : uuid7(runtime);
+            Attempt attempt{.id = id, .number = backoff.attempts() + from_memory, .since = commands.front()->began};
+            Conflict conflict{};
+            decided = 0;
+            try {
+                std::optional<Conflict> lost = this->attempt(commands, attempt, streams);
+                decided = attempt.fates.size();
+                if (!lost) return decided;
+                conflict = std::move(*lost);
+            } catch (const BlockedError& error) {
+                conflict = {.what = error.what(), .over = false};
+            } catch (...) {
+                decided = attempt.fates.size();
+                throw;
+            }
+            if (conflict.over && attempt.rests_on_memory) {
+                ++from_memory;
+                continue;
+            }
+            if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
+                throw ConflictError("gave up after " + std::to_string(backoff.attempts()) +
+                                    " attempts; the last one met this: " + conflict.what);
+            }
+        }
+    } catch (const Error& error) {
+        // What can never work may be the fault of one of them.
+        if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) return run(commands.first(1));
+        return fail(std::current_exception());
+    } catch (...) {
+        return fail(std::current_exception());
+    }
+}
+
+std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt,
+                                               std::set<std::string>& streams) {
+    Coordinator& coordinator = world_.coordinator;
+    if (attempt.number > coordinator.options().escalate_after) {
+        attempt.reservation.emplace(coordinator, attempt.id, attempt.since);
+        for (const std::string& stream : streams) attempt.reservation->hold(stream);
+    }
+    const bool first = attempt.number == 1;
+    if (!first) attempt.ids = read_ids(commands, attempt);
+    for (;;) {
+        Transaction tx{world_, attempt.id, attempt.since, attempt.reservation ? &*attempt.reservation : nullptr,
+                       first ? Repository::Ask::last_known : Repository::Ask::store};
+        attempt.fates.clear();
+        const Cut cut = decide(tx, commands, attempt);
+        commands = commands.first(cut.decided);
+        if (cut.redo) continue;
+        for (const auto& [stream, touched] : tx.aggregates_) streams.insert(stream);
+        return commit(tx, commands, attempt);
+    }
+}
+
+CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const {
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const Command& command = *commands[i];
+        Fate fate;
+        tx.begin_command(metadata_of(command.options));
+        if (!attempt.ids.empty() && attempt.ids[i].receipt) {
+            fate.executed_before = attempt.ids[i].receipt;
+            attempt.fates.push_back(std::move(fate));
+            continue;
+        }
+        try {
+            if (command.options.fenced_by != nullptr) tx.fenced_by(*command.options.fenced_by);
+            command.body(tx);
+        } catch (const Rejected& rejected) {
+            tx.rejection_ = rejected.rejection;
+        } catch (const Error&) {
+            throw;
+        } catch (...) {
+            fate.failure = std::current_exception();
+        }
+        fate.rejection = std::exchange(tx.rejection_, std::nullopt);  // also if the body caught what ended it
+        attempt.fates.push_back(std::move(fate));
+    }
+    return {.decided = commands.size(), .redo = false};
+}
+
+std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<Command* const> commands,
+                                              Attempt& attempt) {
+    const bool alone = commands.size() == 1;
+    const bool in_vain = alone && !attempt.fates.front().accepted();
+    const bool failed = alone && attempt.fates.front().failure;
+    const bool ids_are_known = !attempt.ids.empty();
+
+    // A rejection, too, must not rest on a combination of things that never was: what it read is validated, nothing
+    // written.
+    Plan plan = in_vain ? tx.reads() : tx.plan();
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const std::string& command_id = commands[i]->options.command_id;
+        const Fate& fate = attempt.fates[i];
+        if (command_id.empty() || fate.executed_before || (failed && ids_are_known)) continue;
+        if (fate.accepted()) {
+            store::Item payload{{receipt_attribute, json::encode(tx.written_by(i))}};
+            plan.slots.push_back(
+                {command_slot(command_id), ids_are_known ? attempt.ids[i].epoch : 0, std::move(payload)});
+        } else {
+            // Executed meanwhile under this id: the next attempt returns what it did then.
+            plan.heads_read.push_back({command_slot(command_id)});
+        }
+    }
+
+    Commit commit{.tx = {}, .path = Path::nothing};
+    const bool from_memory = !tx.asked_for_all() && !VARVE_MUTANT("what rests on memory alone is not validated");
+    const bool trusts_ids = !ids_are_known && std::ranges::any_of(commands, [](const Command* command) {
+        return !command->options.command_id.empty();
+    });
+    attempt.rests_on_memory = from_memory || trusts_ids;
+    if (from_memory || trusts_ids || !tx.fences_.empty() || (!failed && !is_one_read(plan))) {
+        if (attempt.reservation && !in_vain) attempt.reservation->hand_over();
+        try {
+            std::variant<Commit, Conflict> result = world_.coordinator.commit(plan, attempt.id, attempt.since);
+            if (auto* conflict = std::get_if<Conflict>(&result)) {
+                tx.check_fences();
+                return std::move(*conflict);
+            }
+            commit = std::move(std::get<Commit>(result));
+        } catch (const Error&) {
+            if (!failed) throw;  // else the command's own failure says more
+        }
+    }
+    if (in_vain && !failed && attempt.reservation && !attempt.reservation->is_alive()) {
+        return Conflict{.what = "the reservation was ended by somebody else", .over = true};
+    }
+    if (!in_vain) tx.remember(commit);
+
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        Command& command = *commands[i];
+        Fate& fate = attempt.fates[i];
+        if (fate.failure) {
+            command.failure = std::move(fate.failure);
+        } else if (fate.rejection) {
+            command.outcome = std::move(*fate.rejection);
+        } else if (fate.executed_before) {
+            command.outcome = std::move(*fate.executed_before);
+        } else {
+            Receipt receipt{.transaction = {},
+                            .written = tx.written_by(i),
+                            .primary = {},
+                            .path = Path::nothing,
+                            .attempts = attempt.number};
+            if (alone || !receipt.written.empty() || !command.options.command_id.empty()) {
+                receipt.path = commit.path;
+                if (commit.path != Path::nothing) receipt.transaction = commit.tx;
+                if (!commit.primary.partition.empty())
+                    receipt.primary = {commit.primary.partition, version_of(commit.primary)};
+            }
+            command.outcome = std::move(receipt);
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<CommandRunner::IdSlot> CommandRunner::read_ids(std::span<Command* const> commands,
+                                                           const Attempt& attempt) const {
+    std::vector<IdSlot> slots(commands.size());
+    std::vector<std::size_t> indexes;
+    std::vector<store::Key> keys;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        if (commands[i]->options.command_id.empty()) continue;
+        indexes.push_back(i);
+        keys.push_back(command_slot(commands[i]->options.command_id));
+    }
+    if (keys.empty()) return slots;
+    SettledReader reader{world_.coordinator, attempt.id, attempt.since};
+    std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
+    for (std::size_t k = 0; k < keys.size(); ++k) {
+        IdSlot& found = slots[indexes[k]];
+        const std::string& command_id = commands[indexes[k]]->options.command_id;
+        const Slot slot = decode_slot(keys[k], std::move(items[k]));
+        if (const auto* free = std::get_if<Free>(&slot)) {
+            found.epoch = free->epoch;
+        } else if (const auto* committed = std::get_if<Committed>(&slot)) {
+            found.receipt = receipt_of_earlier(command_id, *committed);
+        } else {
+            const StreamRead read = reader.stream(keys[k].partition, 1);
+            found.epoch = read.next.epoch;
+            if (read.head > 0) found.receipt = receipt_of_earlier(command_id, read.slots.front().content);
+        }
+    }
+    return slots;
+}
+
+}  // namespace varve::detail
