@@ -58,6 +58,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     if (random.chance(0.15)) item_bytes_max = 2000;
     // Tombstones may go only where no request arrives later than they.
     if (faults.any_past_request == 0) transactions.retention = 10min;
+    no_changes = random.chance(0.2);
 }
 
 namespace {
@@ -152,7 +153,8 @@ class Cluster {
                         .store = std::make_shared<FaultyStore>(
                             store_, network_,
                             testing::Disguise{.item_bytes_max = settings_.item_bytes_max,
-                                              .no_atomic_writes = random_.chance(settings_.no_atomic_writes)}),
+                                              .no_atomic_writes = random_.chance(settings_.no_atomic_writes),
+                                              .no_changes = settings_.no_changes}),
                         .executor = SimulatedExecutor{scheduler_, 2},
                         .random = testing::SeededRandom{random_.next()}});
         process->store->on_request([this, offset, &process = *process](const RequestInfo& request) {
@@ -283,7 +285,8 @@ class Cluster {
 
     static std::unique_ptr<transactions::Sweeper> new_sweeper(Application& application) {
         return std::make_unique<transactions::Sweeper>(application.coordinator(),
-                                                       std::vector<std::string>{"balances", "lists", "notes"});
+                                                       std::vector<std::string>{"balances", "lists", "notes"},
+                                                       transactions::ScanOptions{.page_interval = 0ms, .pause = 0ms});
     }
 
     void end_quietly() {
@@ -304,7 +307,8 @@ class Cluster {
 
     void settle_and_judge() {
         Process process{.clock = SkewedClock{scheduler_, 0s, 0},
-                        .store = std::make_shared<FaultyStore>(store_, network_),
+                        .store = std::make_shared<FaultyStore>(store_, network_,
+                                                               testing::Disguise{.no_changes = settings_.no_changes}),
                         .executor = SimulatedExecutor{scheduler_, 1},
                         .random = testing::SeededRandom{settings_.seed}};
         Application application{process.store, options(process)};

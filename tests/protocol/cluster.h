@@ -31,6 +31,7 @@ struct Settings {
     Duration clock_offset_max{};
     double clock_drift_max = 0;
     double no_atomic_writes = 0;  ///< probability, of each process
+    bool no_changes = false;      ///< sweepers have to scan
     std::size_t item_bytes_max = SIZE_MAX;
     std::uint64_t steps_max = 3'000'000;  ///< of the scheduler; more is an endless loop
 };

@@ -2,6 +2,7 @@
 #include "protocol/scripted_store.h"
 
 #include <varve/sqlite/sqlite.h>
+#include <varve/testing/faulty_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
 #include <varve/transactions/coordinator.h>
@@ -143,13 +144,13 @@ class World {
 
     std::size_t sweep(store::ItemStore& store) {
         Coordinator coordinator{store, runtime(), inline_, options(Strategy::protocol)};
-        Sweeper sweeper{coordinator, {rows_table.name}};
+        Sweeper sweeper{coordinator, {rows_table.name}, {.page_interval = 0s, .pause = 0s}};
         std::size_t passes = 0;
         sweeper.sweep();
         do {
             clock.advance(options(Strategy::protocol).lease + 1s);
             if (++passes > 20) throw std::logic_error("the sweeper does not come to an end");
-        } while (sweeper.sweep() > 0);
+        } while (sweeper.sweep() > 0 || !sweeper.is_through());
         return passes;
     }
 
@@ -435,6 +436,19 @@ class MemoryStores final : public Stores {
     std::shared_ptr<store::ItemStore> next() override { return open("memory:"); }
 };
 
+/// Say that they keep no order of changes.
+class DisguisedStores final : public Stores {
+  public:
+    std::shared_ptr<store::ItemStore> next() override {
+        return std::make_shared<testing::FaultyStore>(open("memory:"), network_, testing::Disguise{.no_changes = true});
+    }
+
+  private:
+    testing::ManualClock clock_{testing::ManualClock::Mode::auto_advance};
+    testing::SeededRandom random_{1};
+    testing::Network network_{{clock_, random_}};
+};
+
 /// Makes a new file now and then: opening one costs more than a run.
 class SqliteStores final : public Stores {
   public:
@@ -493,6 +507,12 @@ class Grid {
         constexpr Recoverer some[] = {Recoverer::older_contender, Recoverer::sweeper};
         enumerate({}, faults, some, false);
         enumerate({.strategy = Strategy::automatic}, faults, some, false);
+    }
+
+    /// Every request × every fault, left to the sweeper, which ends at every request, too.
+    void enumerate_sweeping() {
+        constexpr Recoverer sweeper[] = {Recoverer::sweeper};
+        enumerate({}, all_faults, sweeper, true);
     }
 
   private:
@@ -627,6 +647,18 @@ TEST(CrashGrid, all_or_nothing_whoever_ends_at_whatever_request_in_memory) {
     }
     print("memory", counts);
     EXPECT_GT(counts.runs, 10'000u);
+    EXPECT_GT(counts.committed, counts.runs / 10);
+}
+
+TEST(CrashGrid, all_or_nothing_where_only_a_scan_finds_what_the_dead_left) {
+    DisguisedStores stores;
+    Counts counts;
+    for (const Scenario& scenario : scenarios) {
+        Grid{scenario, stores, counts}.enumerate_sweeping();
+        if (HasFailure()) break;
+    }
+    print("memory without an order of changes", counts);
+    EXPECT_GT(counts.runs, 5'000u);
     EXPECT_GT(counts.committed, counts.runs / 10);
 }
 

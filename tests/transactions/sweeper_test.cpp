@@ -24,15 +24,29 @@ constexpr seconds lease{5};
 
 struct Died {};
 
-struct Sweeping : ::testing::Test {
-    std::shared_ptr<store::ItemStore> inner = open("memory:");
-    std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(inner);
-    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
-    std::unique_ptr<Application> owner = make(lease);
-    std::unique_ptr<Application> other = make(lease);
+/// Whether the store keeps an order of changes.
+enum class Order { kept, not_kept };
 
-    Sweeping() {
+constexpr ScanOptions at_once{.page_interval = Duration{0}, .pause = Duration{0}};
+
+struct World {
+    std::shared_ptr<store::ItemStore> inner = open("memory:");
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    testing::SeededRandom random{1};
+    testing::Network network{{clock, random}};
+    std::shared_ptr<store::ItemStore> shown;  ///< what the store says that it is
+    std::shared_ptr<HookedStore> store;
+    Later later;
+    std::unique_ptr<Application> owner;
+    std::unique_ptr<Application> other;
+
+    explicit World(Order order)
+        : shown(order == Order::kept
+                    ? inner
+                    : std::make_shared<testing::FaultyStore>(inner, network, testing::Disguise{.no_changes = true})),
+          store(std::make_shared<HookedStore>(shown)),
+          owner(make(lease)),
+          other(make(lease)) {
         owner->project<Account>(ProjectBalance{});
         static_cast<void>(owner->rows<Balance>());
     }
@@ -44,7 +58,7 @@ struct Sweeping : ::testing::Test {
                                       .runtime = {.clock = clock},
                                       .executor = &later});
     }
-    Sweeper sweeper() { return Sweeper{other->coordinator(), {"balances"}}; }
+    Sweeper sweeper(const ScanOptions& scan = at_once) { return Sweeper{other->coordinator(), {"balances"}, scan}; }
 
     void transfer(Application& by) {
         static_cast<void>(by.transact([](Transaction& tx) {
@@ -90,7 +104,32 @@ struct Sweeping : ::testing::Test {
     }
 };
 
-TEST_F(Sweeping, an_owner_that_died_after_its_prepares_is_cleaned_up_one_lease_later) {
+std::string name_of(const ::testing::TestParamInfo<Order>& info) {
+    return info.param == Order::kept ? "by_changes" : "by_scans";
+}
+
+struct Sweeping : World, ::testing::TestWithParam<Order> {
+    Sweeping() : World(GetParam()) {}
+};
+INSTANTIATE_TEST_SUITE_P(Each, Sweeping, ::testing::Values(Order::kept, Order::not_kept), name_of);
+
+struct SweepingByChanges : World, ::testing::Test {
+    SweepingByChanges() : World(Order::kept) {}
+};
+
+struct SweepingByScans : World, ::testing::Test {
+    std::shared_ptr<testing::CountingStore> counting = std::make_shared<testing::CountingStore>(shown);
+
+    SweepingByScans() : World(Order::not_kept) {}
+    std::uint64_t pages() const { return counting->counts().scans; }
+    /// One that is counted.
+    std::unique_ptr<Application> counted() {
+        return std::make_unique<Application>(
+            counting, ApplicationOptions{.sweep = false, .runtime = {.clock = clock}, .executor = &later});
+    }
+};
+
+TEST_P(Sweeping, an_owner_that_died_after_its_prepares_is_cleaned_up_one_lease_later) {
     die_before_the_commit(*owner);
     ASSERT_EQ(claimed(), 3u) << "one stream, two rows; the primary is not prepared";
     Sweeper sweeper = this->sweeper();
@@ -109,7 +148,7 @@ TEST_F(Sweeping, an_owner_that_died_after_its_prepares_is_cleaned_up_one_lease_l
     EXPECT_EQ(sweeper.sweep(), 0u);
 }
 
-TEST_F(Sweeping, an_owner_that_died_after_its_commit_is_finished_one_lease_later) {
+TEST_P(Sweeping, an_owner_that_died_after_its_commit_is_finished_one_lease_later) {
     die_after_the_commit();
     ASSERT_EQ(claimed(), 3u);
     ASSERT_FALSE(is_done());
@@ -126,7 +165,7 @@ TEST_F(Sweeping, an_owner_that_died_after_its_commit_is_finished_one_lease_later
     EXPECT_EQ(sweeper.sweep(), 0u);
 }
 
-TEST_F(Sweeping, an_owner_that_died_between_two_finalises_is_finished) {
+TEST_P(Sweeping, an_owner_that_died_between_two_finalises_is_finished) {
     die_after_the_commit();
     const store::Key y{"balances", "y"};
     const store::Write one = other->coordinator().resolver().finalise(y, item(y).value(), {});
@@ -139,7 +178,7 @@ TEST_F(Sweeping, an_owner_that_died_between_two_finalises_is_finished) {
     EXPECT_TRUE(is_done());
 }
 
-TEST_F(Sweeping, an_owner_that_died_before_its_done_mark_gets_it) {
+TEST_P(Sweeping, an_owner_that_died_before_its_done_mark_gets_it) {
     transfer(*owner);
     store->before_write = [](std::span<const store::Write> writes) {
         const auto* update = std::get_if<store::Update>(&writes.front().action);
@@ -156,7 +195,7 @@ TEST_F(Sweeping, an_owner_that_died_before_its_done_mark_gets_it) {
     EXPECT_TRUE(is_done());
 }
 
-TEST_F(Sweeping, what_is_not_yet_expired_is_waited_for_and_never_skipped) {
+TEST_P(Sweeping, what_is_not_yet_expired_is_waited_for_and_never_skipped) {
     const auto patient = make(seconds{60});
     patient->project<Account>(ProjectBalance{});
     die_before_the_commit(*patient);
@@ -175,10 +214,36 @@ TEST_F(Sweeping, what_is_not_yet_expired_is_waited_for_and_never_skipped) {
     EXPECT_EQ(claimed(), 0u);
     clock.advance(lease);
     EXPECT_EQ(successor.sweep(), 0u);
-    EXPECT_GE(checkpoint("sweeper/events"), 1200);
+    EXPECT_TRUE(successor.is_through());
+    EXPECT_EQ(checkpoint("sweeper/events") >= 1200, GetParam() == Order::kept);
 }
 
-TEST_F(Sweeping, a_checkpoint_is_kept_and_resumed) {
+TEST_P(Sweeping, a_sweeper_is_through_when_it_has_come_to_the_end) {
+    append_many(12'000);
+    Sweeper sweeper = this->sweeper();
+    EXPECT_FALSE(sweeper.is_through());
+    sweeper.sweep();
+    EXPECT_FALSE(sweeper.is_through()) << "one sweep reads some ten thousand";
+    sweeper.sweep();
+    EXPECT_TRUE(sweeper.is_through());
+}
+
+TEST_P(Sweeping, what_cannot_be_read_keeps_nothing_else_from_being_settled) {
+    die_before_the_commit(*owner);
+    for (const store::Write& write : {store::Write{slot_key("broken", 1), store::Put{{{"state", std::string{"?"}}}}},
+                                      store::Write{{"balances", "broken"}, store::Put{{{"data", std::int64_t{1}}}}}}) {
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&write, 1}).front()));
+    }
+    Sweeper sweeper = this->sweeper();
+    EXPECT_EQ(sweeper.sweep(), 4u);
+    clock.advance(lease);
+    sweeper.sweep();
+    EXPECT_EQ(claimed(), 0u);
+    clock.advance(lease);
+    EXPECT_EQ(sweeper.sweep(), 1u) << "the slot is there still";
+}
+
+TEST_F(SweepingByChanges, a_checkpoint_is_kept_and_resumed) {
     append_many(700);
     sweeper().sweep();
     const std::int64_t saved = checkpoint("sweeper/events");
@@ -192,7 +257,7 @@ TEST_F(Sweeping, a_checkpoint_is_kept_and_resumed) {
     EXPECT_EQ(counting->recorded(), (std::vector<std::string>{"changes: events after 700"}));
 }
 
-TEST_F(Sweeping, a_slow_sweeper_does_not_set_the_checkpoint_back) {
+TEST_F(SweepingByChanges, a_slow_sweeper_does_not_set_the_checkpoint_back) {
     append_many(600);
     Sweeper slow = this->sweeper();
     Sweeper fast = this->sweeper();
@@ -202,7 +267,7 @@ TEST_F(Sweeping, a_slow_sweeper_does_not_set_the_checkpoint_back) {
     EXPECT_EQ(checkpoint("sweeper/events"), 5000);
 }
 
-TEST_F(Sweeping, several_sweepers_at_once_do_no_harm) {
+TEST_P(Sweeping, several_sweepers_at_once_do_no_harm) {
     die_after_the_commit();
     Sweeper first = this->sweeper();
     Sweeper second = this->sweeper();
@@ -225,9 +290,9 @@ TEST_F(Sweeping, several_sweepers_at_once_do_no_harm) {
     EXPECT_EQ(second.sweep(), 0u);
 }
 
-TEST_F(Sweeping, several_sweepers_on_threads_do_no_harm_while_transfers_run) {
+TEST_P(Sweeping, several_sweepers_on_threads_do_no_harm_while_transfers_run) {
     Application bank{
-        inner,
+        shown,
         {.transactions = {.strategy = Strategy::protocol, .lease = std::chrono::milliseconds{1}}, .sweep = false}};
     bank.project<Account>(ProjectBalance{});
     constexpr int transfers = 40;
@@ -235,7 +300,7 @@ TEST_F(Sweeping, several_sweepers_on_threads_do_no_harm_while_transfers_run) {
         std::vector<std::jthread> threads;
         for (int i = 0; i < 3; ++i) {
             threads.emplace_back([&](const std::stop_token& stop) {
-                Sweeper aggressive{bank.coordinator(), {"balances"}};
+                Sweeper aggressive{bank.coordinator(), {"balances"}, at_once};
                 while (!stop.stop_requested()) {
                     aggressive.sweep();
                     std::this_thread::yield();
@@ -262,7 +327,7 @@ auto fail_the_finalise_of_a_row() {
     };
 }
 
-TEST_F(Sweeping, an_owner_marks_done_only_after_all_finalises_were_answered) {
+TEST_P(Sweeping, an_owner_marks_done_only_after_all_finalises_were_answered) {
     transfer(*owner);
     store->after_write = fail_the_finalise_of_a_row();
     later.drain();
@@ -275,7 +340,7 @@ TEST_F(Sweeping, an_owner_marks_done_only_after_all_finalises_were_answered) {
     EXPECT_TRUE(is_done());
 }
 
-TEST_F(Sweeping, a_sweeper_marks_done_only_after_all_finalises_were_answered) {
+TEST_F(SweepingByChanges, a_sweeper_marks_done_only_after_all_finalises_were_answered) {
     die_after_the_commit();
     Sweeper sweeper = this->sweeper();
     sweeper.sweep();
@@ -290,9 +355,9 @@ TEST_F(Sweeping, a_sweeper_marks_done_only_after_all_finalises_were_answered) {
 
 // ---- tombstones
 
-struct Tombstones : Sweeping {
+struct Tombstones : World, ::testing::TestWithParam<Order> {
     const store::Key row{"balances", "x"};
-    Tombstones() {
+    Tombstones() : World(GetParam()) {
         put({1});
         static_cast<void>(other->transact([](Transaction& tx) { tx.rows<Balance>().erase("x"); }));
     }
@@ -301,7 +366,9 @@ struct Tombstones : Sweeping {
     }
 };
 
-TEST_F(Tombstones, are_collected_after_their_retention_and_not_before) {
+INSTANTIATE_TEST_SUITE_P(Each, Tombstones, ::testing::Values(Order::kept, Order::not_kept), name_of);
+
+TEST_P(Tombstones, are_collected_after_their_retention_and_not_before) {
     Sweeper sweeper = this->sweeper();
     clock.advance(hours{1} - seconds{1});
     sweeper.sweep();
@@ -312,14 +379,14 @@ TEST_F(Tombstones, are_collected_after_their_retention_and_not_before) {
     EXPECT_FALSE(item(row));
 }
 
-TEST_F(Tombstones, written_over_are_left_alone) {
+TEST_P(Tombstones, written_over_are_left_alone) {
     put({2});
     clock.advance(hours{2});
     sweeper().sweep();
     EXPECT_EQ(other->rows<Balance>().get("x"), Balance{2});
 }
 
-TEST_F(Tombstones, beneath_an_intent_wait_for_its_outcome) {
+TEST_P(Tombstones, beneath_an_intent_wait_for_its_outcome) {
     die_before_the_commit(*owner);  // it would put the row back
     ASSERT_TRUE(claim_on(row, item(row).value()));
     clock.advance(hours{2});
@@ -333,7 +400,7 @@ TEST_F(Tombstones, beneath_an_intent_wait_for_its_outcome) {
     EXPECT_EQ(claimed(), 0u);
 }
 
-TEST_F(Tombstones, the_collectors_checkpoint_stops_at_what_is_not_yet_due) {
+TEST_P(Tombstones, the_collectors_checkpoint_stops_at_what_is_not_yet_due) {
     const auto row_of = [](int i) { return store::Key{"balances", "r" + std::to_string(i)}; };
     for (int i = 0; i < 600; ++i) {
         const store::Write write = write_row(row_of(i), {}, {.data = "{}", .rev = "w" + std::to_string(i)});
@@ -346,17 +413,120 @@ TEST_F(Tombstones, the_collectors_checkpoint_stops_at_what_is_not_yet_due) {
     Sweeper successor = this->sweeper();
     successor.sweep();
     EXPECT_FALSE(item(row));
-    EXPECT_GE(checkpoint("collector/balances"), 600);
+    EXPECT_EQ(checkpoint("collector/balances") >= 600, GetParam() == Order::kept);
 }
 
-TEST_F(Sweeping, a_store_without_an_order_of_changes_is_refused) {
-    testing::SeededRandom random{1};
-    testing::Network network{{clock, random}};
-    const auto unordered =
-        std::make_shared<testing::FaultyStore>(inner, network, testing::Disguise{.no_changes = true});
-    Application bank{unordered, {.runtime = {.clock = clock}, .executor = &later}};
-    EXPECT_THROW(Sweeper(bank.coordinator(), {}), InvalidError);
-    ASSERT_TRUE(bank.execute<Account>("x", Deposit{1})) << "all else works without one";
+// ---- how fast a store is scanned
+
+constexpr ScanOptions slowly{.page_interval = std::chrono::milliseconds{200}, .pause = seconds{60}};
+constexpr std::uint64_t parts = 8;  // four segments of each of two tables, each of one page here
+
+TEST_F(SweepingByScans, pages_are_read_no_faster_than_asked_for) {
+    const auto bank = counted();
+    Sweeper sweeper{bank->coordinator(), {"balances"}, slowly};
+    sweeper.sweep();
+    EXPECT_EQ(pages(), 1u);
+    sweeper.sweep();
+    EXPECT_EQ(pages(), 1u);
+    clock.advance(std::chrono::milliseconds{600});
+    sweeper.sweep();
+    EXPECT_EQ(pages(), 4u) << "what was not read since the last sweep may be read now";
+    EXPECT_FALSE(sweeper.is_through());
+    for (int i = 0; i < 10; ++i) {
+        clock.advance(std::chrono::milliseconds{100});
+        sweeper.sweep();
+    }
+    EXPECT_EQ(pages(), parts);
+    EXPECT_TRUE(sweeper.is_through());
+}
+
+TEST_F(SweepingByScans, a_scan_is_followed_by_a_pause_in_which_what_was_met_is_settled) {
+    die_before_the_commit(*owner);
+    const auto bank = counted();
+    Sweeper sweeper{bank->coordinator(), {"balances"}, {.page_interval = Duration{0}, .pause = seconds{60}}};
+    EXPECT_EQ(sweeper.sweep(), 3u);
+    EXPECT_EQ(pages(), parts);
+    clock.advance(lease);
+    EXPECT_EQ(sweeper.sweep(), 3u) << "until it has seen them without a claim";
+    EXPECT_EQ(sweeper.sweep(), 0u);
+    EXPECT_EQ(claimed(), 0u);
+    EXPECT_EQ(pages(), parts);
+    clock.advance(seconds{60} - lease - Duration{1});
+    sweeper.sweep();
+    EXPECT_EQ(pages(), parts);
+    clock.advance(Duration{1});
+    sweeper.sweep();
+    EXPECT_EQ(pages(), 2 * parts);
+}
+
+TEST_F(SweepingByScans, a_slow_scan_settles_what_it_has_met_before_it_is_through) {
+    die_before_the_commit(*owner);
+    const auto bank = counted();
+    Sweeper sweeper{bank->coordinator(), {"balances"}, {.page_interval = lease / 2, .pause = seconds{60}}};
+    std::size_t before_the_end = 0;
+    do {
+        before_the_end = bank->metrics().swept;
+        clock.advance(lease / 2);
+        sweeper.sweep();
+    } while (!sweeper.is_through());
+    EXPECT_GT(before_the_end, 0u);
+}
+
+TEST_F(SweepingByScans, a_clock_that_is_set_back_stops_nothing) {
+    const auto bank = counted();
+    Sweeper sweeper{bank->coordinator(), {"balances"}, slowly};
+    const auto scan = [&] {
+        clock.advance(seconds{60});
+        do {
+            clock.advance(seconds{1});
+            sweeper.sweep();
+        } while (!sweeper.is_through());
+    };
+    scan();
+    clock.advance(-hours{5});
+    sweeper.sweep();
+    scan();
+    EXPECT_EQ(pages(), 2 * parts);
+}
+
+TEST_F(SweepingByScans, small_and_empty_pages_bring_all_there_is) {
+    die_before_the_commit(*owner);
+    append_many(100);
+    network.set_rates({.small_page = 1});
+    Sweeper sweeper = this->sweeper();
+    do sweeper.sweep();
+    while (!sweeper.is_through());
+    EXPECT_GT(network.counts().empty_page, 0u);
+    EXPECT_EQ(sweeper.sweep(), 3u);
+}
+
+TEST_F(SweepingByScans, a_page_that_could_not_be_read_is_read_again) {
+    append_many(2000);
+    die_before_the_commit(*owner);
+    network.set_rates({.read_failed = 0.3});
+    Sweeper sweeper = this->sweeper();
+    int failures = 0;
+    do {
+        try {
+            sweeper.sweep();
+        } catch (const UnavailableError&) {
+            ++failures;
+        }
+    } while (!sweeper.is_through());
+    EXPECT_GT(failures, 0);
+    network.set_rates({});
+    EXPECT_EQ(sweeper.sweep(), 3u);
+}
+
+TEST_F(SweepingByScans, an_application_has_a_sweeper_without_being_told) {
+    die_after_the_commit();
+    ApplicationOptions options{.transactions = {.lease = Duration{1}}, .sweep_interval = Duration{1}};
+    options.scan = at_once;
+    Application bank{shown, options};
+    static_cast<void>(bank.rows<Balance>());
+    while (!is_done()) std::this_thread::yield();
+    EXPECT_EQ(claimed(), 0u);
+    EXPECT_GT(bank.metrics().swept, 0u);
 }
 
 }  // namespace

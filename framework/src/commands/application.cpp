@@ -33,7 +33,7 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
       events_(coordinator_, options.retry),
       runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_,
                                                       options.retry)) {
-    if (options.sweep && store_->capabilities().ordered_changes) {
+    if (options.sweep) {
         sweeper_ = std::jthread{[this](const std::stop_token& stop) { sweep(stop); }};
     }
 }
@@ -84,7 +84,10 @@ void Application::sweep(const std::stop_token& stop) {
                 sweeper.reset();
                 tables = std::move(names);
             }
-            if (!sweeper) sweeper = std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()));
+            if (!sweeper) {
+                sweeper =
+                    std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()), options_.scan);
+            }
             sweeper->sweep();
         } catch (const std::exception& error) {
             options_.runtime.log.write(LogLevel::warning, std::string{"the sweeper will try again: "} + error.what());

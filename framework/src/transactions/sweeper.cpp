@@ -1,26 +1,31 @@
+#include "sweeper_source.h"
+
 #include <varve/core/error.h>
-#include <varve/transactions/sweeper.h>
-#include <varve/transactions/system_table.h>
 
 #include <algorithm>
 
 namespace varve::transactions {
-namespace {
 
-constexpr std::size_t page_size = 500;
-constexpr std::size_t unsettled_max = 10'000;
-constexpr int pages_per_sweep_max = 20;  // so that a long history does not keep a sweep from ending
-
-store::Key checkpoint_key(const char* of, const std::string& table) {
-    return {system_table().name, of + ("/" + table)};
+Sweeper::Sweeper(Coordinator& coordinator, std::vector<std::string> row_tables, const ScanOptions& scan) {
+    row_tables.insert(row_tables.begin(), events_table().name);
+    if (coordinator.store().capabilities().ordered_changes) {
+        source_ = std::make_unique<Changes>(coordinator, std::move(row_tables));
+    } else {
+        source_ = std::make_unique<Scans>(coordinator, std::move(row_tables), scan);
+    }
 }
 
-bool failed(const store::WriteAnswer& answer) {
-    return std::holds_alternative<Failure>(answer);
+Sweeper::~Sweeper() = default;
+
+std::size_t Sweeper::sweep() {
+    return source_->sweep();
 }
 
-/// Whether a record needs a second look one lease later. What cannot be read does: it must not be passed by.
-bool needs_a_look(const store::Record& record) try {
+bool Sweeper::is_through() const {
+    return source_->is_through();
+}
+
+bool Sweeper::Source::needs_a_look(const store::Record& record) try {
     if (claim_on(record.key, record.item)) return true;
     if (record.key.table != events_table().name) return false;
     const Slot slot = decode_slot(record.key, record.item);
@@ -33,67 +38,10 @@ bool needs_a_look(const store::Record& record) try {
     return true;
 }
 
-}  // namespace
-
-Sweeper::Sweeper(Coordinator& coordinator, std::vector<std::string> row_tables) : c_(coordinator) {
-    if (!c_.store().capabilities().ordered_changes) {
-        throw InvalidError("this store keeps no order of changes, which a sweeper follows");
-    }
-    tables_.push_back({.name = events_table().name});
-    for (std::string& name : row_tables) tables_.push_back({.name = std::move(name)});
-    std::vector<store::Key> keys;
-    for (const Table& table : tables_) {
-        keys.push_back(checkpoint_key("sweeper", table.name));
-        keys.push_back(checkpoint_key("collector", table.name));
-    }
-    const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
-    const auto position = [&](std::size_t i) -> store::Position {
-        const std::int64_t* saved = items[i] ? store::integer(*items[i], "position") : nullptr;
-        return saved ? static_cast<store::Position>(*saved) : 0;
-    };
-    for (std::size_t i = 0; i < tables_.size(); ++i) {
-        tables_[i].seen = tables_[i].saved_seen = position(2 * i);
-        tables_[i].collected = tables_[i].saved_collected = position(2 * i + 1);
-    }
-}
-
-std::size_t Sweeper::sweep() {
-    std::size_t left = 0;
-    for (Table& table : tables_) {
-        read_changes(table);
-        settle(table);
-        if (table.name != events_table().name) collect_tombstones(table);
-        const store::Position settled = table.unsettled.empty() ? table.seen : table.unsettled.front().position - 1;
-        save(checkpoint_key("sweeper", table.name), settled, table.saved_seen);
-        save(checkpoint_key("collector", table.name), table.collected, table.saved_collected);
-        left += table.unsettled.size();
-    }
-    return left;
-}
-
-void Sweeper::read_changes(Table& table) {
-    const Time now = c_.runtime().clock.now();
-    for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
-        std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
-        for (store::Change& change : changes) {
-            table.seen = change.position;
-            if (needs_a_look(change.record))
-                table.unsettled.push_back({change.position, std::move(change.record.key), now});
-        }
-        if (changes.size() < page_size) return;
-    }
-}
-
-void Sweeper::settle(Table& table) {
-    const Time due = c_.runtime().clock.now() - c_.options().lease;
-    std::vector<store::Key> keys;
-    for (const Met& met : table.unsettled) {
-        if (met.at <= due && std::ranges::find(keys, met.key) == keys.end()) keys.push_back(met.key);
-        if (keys.size() == page_size) break;
-    }
-    if (keys.empty()) return;
-    std::vector<std::optional<store::Item>> items = c_.store().read(keys);
+std::vector<store::Key> Sweeper::Source::settle(std::span<const store::Key> keys) {
     std::vector<store::Key> settled;
+    if (keys.empty()) return settled;
+    const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
         try {
             if (is_settled(keys[i], items[i])) settled.push_back(keys[i]);
@@ -101,12 +49,10 @@ void Sweeper::settle(Table& table) {
             c_.runtime().log.write(LogLevel::error, std::string{"the sweeper cannot settle an item: "} + error.what());
         }
     }
-    std::erase_if(table.unsettled, [&](const Met& met) {
-        return met.at <= due && std::ranges::find(settled, met.key) != settled.end();
-    });
+    return settled;
 }
 
-bool Sweeper::is_settled(const store::Key& key, const std::optional<store::Item>& item) {
+bool Sweeper::Source::is_settled(const store::Key& key, const std::optional<store::Item>& item) {
     if (!item) return true;
     if (claim_on(key, *item)) {
         if (c_.resolver().settle(key, *item, nullptr) != Verdict::undecided) ++c_.metrics().swept;
@@ -122,7 +68,7 @@ bool Sweeper::is_settled(const store::Key& key, const std::optional<store::Item>
     return finish_participants(key, *committed);
 }
 
-bool Sweeper::finish_participants(const store::Key& primary, const Committed& commit) {
+bool Sweeper::Source::finish_participants(const store::Key& primary, const Committed& commit) {
     const std::vector<store::Key> participants = c_.resolver().participants(commit);
     const std::vector<std::optional<store::Item>> items = c_.store().read(participants);
     std::vector<store::Write> writes;
@@ -132,39 +78,31 @@ bool Sweeper::finish_participants(const store::Key& primary, const Committed& co
             writes.push_back(c_.resolver().finalise(participants[i], *items[i], commit));
         }
     }
-    if (!writes.empty() && std::ranges::any_of(c_.store().write(writes), failed)) return false;
+    if (!write(writes)) return false;
     c_.metrics().finalised_for_others += writes.size();
     const store::Write done = mark_done(primary, commit.write_id);
-    return !failed(c_.store().write({&done, 1}).front());
+    return write({&done, 1});
 }
 
-void Sweeper::collect_tombstones(Table& table) {
-    const std::int64_t now =
-        std::chrono::floor<std::chrono::seconds>(c_.runtime().clock.now()).time_since_epoch().count();
-    for (;;) {
-        const std::vector<store::Change> changes = c_.store().changes(table.name, table.collected, page_size);
-        std::vector<store::Write> removals;
-        store::Position collected = table.collected;
-        for (const store::Change& change : changes) {
-            const Row row = decode_row(change.record.key, change.record.item);
-            if (row.image.expires) {
-                if (*row.image.expires > now) break;
-                removals.push_back(remove_tombstone(change.record.key, row.image));
-            }
-            collected = change.position;
-        }
-        if (!removals.empty() && std::ranges::any_of(c_.store().write(removals), failed)) return;
-        table.collected = collected;
-        if (changes.empty() || collected < changes.back().position) return;
-    }
+std::optional<Image> Sweeper::Source::tombstone(const store::Record& record) try {
+    Image image = decode_row(record.key, record.item).image;
+    if (!image.expires) return std::nullopt;
+    return image;
+} catch (const CorruptionError& error) {  // the others go on
+    c_.runtime().log.write(LogLevel::error, std::string{"the sweeper cannot read a row: "} + error.what());
+    return std::nullopt;
 }
 
-void Sweeper::save(const store::Key& key, store::Position reached, store::Position& saved) {
-    if (reached < saved + page_size) return;
-    const auto position = static_cast<std::int64_t>(reached);
-    const store::Write write{key, store::Put{{{"position", position}}},
-                             !store::item_exists() || store::less("position", position)};
-    if (!failed(c_.store().write({&write, 1}).front())) saved = reached;
+bool Sweeper::Source::is_over(const Image& tombstone) const {
+    const auto now = std::chrono::floor<std::chrono::seconds>(c_.runtime().clock.now());
+    return *tombstone.expires <= now.time_since_epoch().count();
+}
+
+bool Sweeper::Source::write(std::span<const store::Write> writes) {
+    if (writes.empty()) return true;
+    return std::ranges::none_of(c_.store().write(writes), [](const store::WriteAnswer& answer) {
+        return std::holds_alternative<Failure>(answer);
+    });
 }
 
 }  // namespace varve::transactions

@@ -24,9 +24,10 @@ struct ApplicationOptions {
     RetryPolicy retry = {};  ///< of a command that loses against others
     transactions::Options transactions = {};
     /// Whether this application finishes what died processes have left (transactions/sweeper.h), and how often it
-    /// looks. Only on stores with ordered changes.
+    /// looks. On a store without an order of changes that means to scan it: `scan` says how fast.
     bool sweep = true;
     Duration sweep_interval = std::chrono::milliseconds{500};
+    transactions::ScanOptions scan = {};
     std::size_t background_threads = 2;  ///< that finalise after the acknowledgement
     /// How much memory the last states of aggregates may take, so that a command need not read before it writes
     /// (aggregates/state_cache.h). 0: none is kept, each command and each load reads the whole stream.

@@ -23,4 +23,13 @@ struct Options {
     Duration answer_time_max = std::chrono::seconds{10};
 };
 
+/// How fast a sweeper scans a store that keeps no order of changes (sweeper.h).
+struct ScanOptions {
+    /// Between two pages at least, on average; a page is one request and brings at most 500 items. 0: as fast as the
+    /// store answers.
+    Duration page_interval = std::chrono::milliseconds{200};
+    /// Between the end of one scan over all tables and the beginning of the next.
+    Duration pause = std::chrono::minutes{1};
+};
+
 }  // namespace varve::transactions

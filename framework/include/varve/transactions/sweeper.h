@@ -2,54 +2,44 @@
 
 #include <varve/transactions/coordinator.h>
 
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace varve::transactions {
 
-/// Finishes what owners who died have left: follows the order of changes of the events table and of the tables with
-/// rows, looks at what was claimed again one lease later, and settles it; finalises the rows of commits without a done
-/// mark; removes tombstones whose retention is over. Nothing is ever skipped; several sweepers at once do no harm.
+/// Finishes what owners who died have left: looks at what was claimed again one lease after it has met it, and settles
+/// it; finalises the rows of commits without a done mark; removes tombstones whose retention is over. Nothing is ever
+/// skipped; several sweepers at once do no harm.
 ///
-/// Needs a store with ordered changes.
+/// Where the store keeps an order of changes, a sweeper follows it over the events table and the tables with rows, and
+/// costs as much as there are changes. Where it keeps none, a sweeper scans these tables from end to end, again and
+/// again, and costs as much as is stored; ScanOptions bound how fast.
 ///
 /// Threads: one Sweeper belongs to one thread.
 class Sweeper {
   public:
-    /// `row_tables`: the tables that hold rows; the events table is always swept. InvalidError if the store keeps no
-    /// order.
-    Sweeper(Coordinator& coordinator, std::vector<std::string> row_tables);
+    /// `row_tables`: the tables that hold rows; the events table is always swept.
+    Sweeper(Coordinator& coordinator, std::vector<std::string> row_tables, const ScanOptions& scan = {});
+    ~Sweeper();
+    Sweeper(const Sweeper&) = delete;
+    Sweeper& operator=(const Sweeper&) = delete;
 
-    /// Reads all changes since the last pass and settles what has been lying for a lease. Returns how many slots and
-    /// rows it met that are still to be settled.
+    /// Reads on, as far as there is something new or a scan is due, at most some ten thousand items; settles what has
+    /// been lying for a lease. Returns how many slots and rows it met that are still to be settled. Never sleeps: call
+    /// it again and again. Errors: those of the store.
     std::size_t sweep();
 
+    /// Whether the last sweep() has come to the end: of the changes, or of a scan. What lay there as it, or that scan,
+    /// began has been met.
+    bool is_through() const;
+
   private:
-    /// Something claimed, or a commit not yet marked done, as met at a position.
-    struct Met {
-        store::Position position;
-        store::Key key;
-        Time at;
-    };
-    struct Table {
-        std::string name;
-        store::Position seen = 0;        // changes read so far
-        store::Position collected = 0;   // tombstones looked at so far
-        store::Position saved_seen = 0;  // in the system table
-        store::Position saved_collected = 0;
-        std::deque<Met> unsettled = {};  // in the order of positions
-    };
+    class Source;
+    class Changes;
+    class Scans;
 
-    void read_changes(Table& table);
-    void settle(Table& table);
-    bool is_settled(const store::Key& key, const std::optional<store::Item>& item);
-    bool finish_participants(const store::Key& primary, const Committed& commit);
-    void collect_tombstones(Table& table);
-    void save(const store::Key& key, store::Position reached, store::Position& saved);
-
-    Coordinator& c_;
-    std::vector<Table> tables_;
+    std::unique_ptr<Source> source_;
 };
 
 }  // namespace varve::transactions

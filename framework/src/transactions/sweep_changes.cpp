@@ -1,0 +1,104 @@
+#include "sweeper_source.h"
+
+#include <varve/transactions/system_table.h>
+
+#include <algorithm>
+
+namespace varve::transactions {
+namespace {
+
+store::Key checkpoint_key(const char* of, const std::string& table) {
+    return {system_table().name, of + ("/" + table)};
+}
+
+}  // namespace
+
+Sweeper::Changes::Changes(Coordinator& coordinator, std::vector<std::string> tables) : Source(coordinator) {
+    for (std::string& name : tables) tables_.push_back({.name = std::move(name)});
+    std::vector<store::Key> keys;
+    for (const Table& table : tables_) {
+        keys.push_back(checkpoint_key("sweeper", table.name));
+        keys.push_back(checkpoint_key("collector", table.name));
+    }
+    const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
+    const auto position = [&](std::size_t i) -> store::Position {
+        const std::int64_t* saved = items[i] ? store::integer(*items[i], "position") : nullptr;
+        return saved ? static_cast<store::Position>(*saved) : 0;
+    };
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+        tables_[i].seen = tables_[i].saved_seen = position(2 * i);
+        tables_[i].collected = tables_[i].saved_collected = position(2 * i + 1);
+    }
+}
+
+std::size_t Sweeper::Changes::sweep() {
+    is_through_ = false;
+    bool through = true;
+    std::size_t left = 0;
+    for (Table& table : tables_) {
+        through = read_changes(table) && through;
+        settle_due(table);
+        if (table.name != events_table().name) collect_tombstones(table);
+        const store::Position settled = table.unsettled.empty() ? table.seen : table.unsettled.front().position - 1;
+        save(checkpoint_key("sweeper", table.name), settled, table.saved_seen);
+        save(checkpoint_key("collector", table.name), table.collected, table.saved_collected);
+        left += table.unsettled.size();
+    }
+    is_through_ = through;
+    return left;
+}
+
+bool Sweeper::Changes::read_changes(Table& table) {
+    const Time now = c_.runtime().clock.now();
+    for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
+        std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
+        for (store::Change& change : changes) {
+            table.seen = change.position;
+            if (needs_a_look(change.record))
+                table.unsettled.push_back({change.position, std::move(change.record.key), now});
+        }
+        if (changes.size() < page_size) return true;
+    }
+    return false;
+}
+
+void Sweeper::Changes::settle_due(Table& table) {
+    const Time due = c_.runtime().clock.now() - c_.options().lease;
+    std::vector<store::Key> keys;
+    for (const Met& met : table.unsettled) {
+        if (met.at <= due && std::ranges::find(keys, met.key) == keys.end()) keys.push_back(met.key);
+        if (keys.size() == page_size) break;
+    }
+    const std::vector<store::Key> settled = settle(keys);
+    std::erase_if(table.unsettled, [&](const Met& met) {
+        return met.at <= due && std::ranges::find(settled, met.key) != settled.end();
+    });
+}
+
+void Sweeper::Changes::collect_tombstones(Table& table) {
+    for (;;) {
+        const std::vector<store::Change> changes = c_.store().changes(table.name, table.collected, page_size);
+        std::vector<store::Write> removals;
+        store::Position collected = table.collected;
+        for (const store::Change& change : changes) {
+            if (const std::optional<Image> image = tombstone(change.record)) {
+                if (!is_over(*image)) break;
+                removals.push_back(remove_tombstone(change.record.key, *image));
+            }
+            collected = change.position;
+        }
+        if (!write(removals)) return;
+        table.collected = collected;
+        if (changes.empty() || collected < changes.back().position) return;
+    }
+}
+
+void Sweeper::Changes::save(const store::Key& key, store::Position reached, store::Position& saved) {
+    if (reached < saved + page_size) return;
+    const auto position = static_cast<std::int64_t>(reached);
+    const store::Write one{key, store::Put{{{"position", position}}},
+                           !store::item_exists() || store::less("position", position)};
+    if (write({&one, 1})) saved = reached;
+}
+
+}  // namespace varve::transactions

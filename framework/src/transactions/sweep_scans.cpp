@@ -1,0 +1,78 @@
+#include "sweeper_source.h"
+
+#include <algorithm>
+
+namespace varve::transactions {
+namespace {
+
+constexpr std::uint32_t segments = 4;
+
+}  // namespace
+
+Sweeper::Scans::Scans(Coordinator& coordinator, std::vector<std::string> tables, const ScanOptions& options)
+    : Source(coordinator), tables_(std::move(tables)), options_(options), last_sweep_(c_.runtime().clock.now()) {
+    next_scan_ = next_page_ = last_sweep_;
+}
+
+std::size_t Sweeper::Scans::sweep() {
+    read_pages();
+    settle_due();
+    return unsettled_.size();
+}
+
+void Sweeper::Scans::read_pages() {
+    const Time now = c_.runtime().clock.now();
+    // What was not read since the last sweep may be read now. A clock that was set back stops nothing.
+    next_page_ = std::clamp(next_page_, std::min(last_sweep_, now), now + options_.page_interval);
+    next_scan_ = std::min(next_scan_, now + options_.pause);
+    last_sweep_ = now;
+    if (parts_.empty()) {
+        if (next_scan_ > now) return;
+        begin();
+    }
+    for (int page = 0; page < pages_per_sweep_max && !parts_.empty(); ++page) {
+        if (next_page_ > now || unsettled_.size() >= unsettled_max) return;
+        next_page_ += options_.page_interval;
+        read_page(parts_.back(), now);
+        if (!parts_.back().next) parts_.pop_back();
+    }
+    if (!parts_.empty()) return;
+    next_scan_ = now + options_.pause;
+    has_scanned_ = true;
+}
+
+void Sweeper::Scans::begin() {
+    for (const std::string& table : tables_) {
+        for (std::uint32_t segment = 0; segment < segments; ++segment) parts_.push_back({table, segment});
+    }
+    const auto first = static_cast<std::ptrdiff_t>(c_.runtime().random.next() % parts_.size());
+    std::rotate(parts_.begin(), parts_.begin() + first, parts_.end());
+}
+
+void Sweeper::Scans::read_page(Part& part, Time now) {
+    store::Page page = c_.store().scan(
+        {.table = part.table, .segment = part.segment, .segments = segments, .limit = page_size, .next = part.next});
+    std::vector<store::Write> removals;
+    for (store::Record& record : page.records) {
+        if (needs_a_look(record)) {
+            unsettled_.try_emplace(std::move(record.key), now);
+        } else if (part.table != events_table().name) {
+            const std::optional<Image> image = tombstone(record);
+            if (image && is_over(*image)) removals.push_back(remove_tombstone(record.key, *image));
+        }
+    }
+    write(removals);  // where it was not answered, the next scan comes by again
+    part.next = std::move(page.next);
+}
+
+void Sweeper::Scans::settle_due() {
+    const Time due = c_.runtime().clock.now() - c_.options().lease;
+    std::vector<store::Key> keys;
+    for (const auto& [key, met] : unsettled_) {
+        if (met <= due) keys.push_back(key);
+        if (keys.size() == page_size) break;
+    }
+    for (const store::Key& key : settle(keys)) unsettled_.erase(key);
+}
+
+}  // namespace varve::transactions
