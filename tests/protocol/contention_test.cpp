@@ -6,102 +6,315 @@
 
 #include <gtest/gtest.h>
 
-/// Transactions in each other's way, in virtual time; nobody sweeps, nothing fails.
+/// Transactions in each other's way, in virtual time. Nobody sweeps, so that whoever is blocked must free itself.
 namespace varve::protocol {
 namespace {
 
 using namespace std::chrono_literals;
 
-/// Takes a moment for every request, and lets others go on meanwhile.
+/// The process has died here, on the way to the store or back.
+struct Died {};
+
+/// One process's connection: every request takes 300 to 700 microseconds, while others go on.
 class SlowStore final : public store::ItemStore {
   public:
-    SlowStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler)
-        : inner_(std::move(inner)), scheduler_(scheduler) {}
+    SlowStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, testing::SeededRandom& random)
+        : inner_(std::move(inner)), scheduler_(scheduler), random_(random) {}
+
+    /// Called before the n-th write that this process sends, counted from 1.
+    std::function<void(std::size_t)> before_write = [](std::size_t) {};
 
     void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
-        scheduler_.sleep(500us);
+        take_a_moment();
         return inner_->read(keys);
     }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
         std::vector<store::WriteAnswer> answers;
         for (const store::Write& one : writes) {
-            scheduler_.sleep(500us);
+            before_write(++writes_);
+            take_a_moment();
             answers.push_back(inner_->write({&one, 1}).front());
         }
         return answers;
     }
     store::Page query(const store::Query& query) override {
-        scheduler_.sleep(500us);
+        take_a_moment();
         return inner_->query(query);
     }
     store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
     store::Capabilities capabilities() const override { return inner_->capabilities(); }
 
   private:
+    void take_a_moment() { scheduler_.sleep(300us + Duration{static_cast<Duration::rep>(random_.below(400))}); }
+
     const std::shared_ptr<store::ItemStore> inner_;
     Scheduler& scheduler_;
+    testing::SeededRandom& random_;
+    std::size_t writes_ = 0;
 };
+
+/// Some processes over one store, and the time they take.
+struct World {
+    struct Process {
+        SimulatedExecutor executor;
+        std::shared_ptr<SlowStore> store;
+        Application application;
+
+        explicit Process(World& world)
+            : executor(world.scheduler, 4),
+              store(std::make_shared<SlowStore>(world.ledger, world.scheduler, world.random)),
+              application(store, {.retry = {.time_max = 120s},
+                                  .transactions = {.strategy = transactions::Strategy::protocol},
+                                  .sweep = false,
+                                  .runtime = {world.clock, world.random, Log::standard_error()},
+                                  .executor = &executor}) {}
+    };
+
+    explicit World(std::uint64_t seed) : scheduler(seed), random(seed) {}
+
+    /// Runs `body` as a simulated thread until all that it spawned has ended.
+    void run(std::function<void()> body) {
+        scheduler.spawn(std::move(body));
+        scheduler.run();
+    }
+    /// Spawns a client and returns at once; `wait` waits for all of them.
+    void client(std::function<void()> body) {
+        ++clients;
+        scheduler.spawn([this, body = std::move(body)] {
+            try {
+                body();
+            } catch (const Died&) {
+            } catch (const Error& error) {
+                ADD_FAILURE() << error.what();
+            }
+            --clients;
+        });
+    }
+    void wait() {
+        while (clients > 0) scheduler.sleep(1ms);
+    }
+    /// All that was committed is whole, and nothing else has left anything.
+    void expect_whole() {
+        for (const std::string& violation : ledger->violations_at_rest({"events"})) ADD_FAILURE() << violation;
+    }
+
+    Scheduler scheduler;
+    std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>(memory::open());
+    TrueClock clock{scheduler};
+    testing::SeededRandom random;
+    std::size_t clients = 0;
+};
+
+Outcome transfer(Application& bank, const std::string& from, const std::string& to) {
+    return bank.transact([&](Transaction& tx) {
+        tx.execute<Account>(from, Withdraw{1, 0});
+        tx.execute<Account>(to, Deposit{1, 0});
+    });
+}
 
 struct Load {
     std::uint64_t seed;
+    int processes;
     int pairs;      ///< of clients, one this way, one the other
     int transfers;  ///< of each, one after the other
 };
 
-class Contention : public ::testing::TestWithParam<Load> {};
+class OpposingTransfers : public ::testing::TestWithParam<Load> {};
 
-TEST_P(Contention, opposing_transfers_settle_without_a_sweeper_and_none_half_commits) {
-    const auto [seed, pairs, transfers] = GetParam();
-    Scheduler scheduler{seed};
-    const auto ledger = std::make_shared<Ledger>(memory::open());
-    TrueClock clock{scheduler};
-    testing::SeededRandom random{seed};
-    const Time began = scheduler.now();
-    std::size_t committed = 0;
-    std::int64_t sum = 0;
-    scheduler.spawn([&, pairs = pairs, transfers = transfers] {
-        SimulatedExecutor executor{scheduler, 4};
-        Application bank{std::make_shared<SlowStore>(ledger, scheduler),
-                         {.retry = {.time_max = 120s},
-                          .transactions = {.strategy = transactions::Strategy::protocol},
-                          .sweep = false,
-                          .runtime = {clock, random, Log::standard_error()},
-                          .executor = &executor}};
+TEST_P(OpposingTransfers, in_a_loop_settle_within_20_ms_each) {
+    const Load load = GetParam();
+    World world{load.seed};
+    const int transfers = 2 * load.pairs * load.transfers;
+    Duration took{};
+    world.run([&] {
+        std::vector<std::unique_ptr<World::Process>> processes;
+        for (int i = 0; i < load.processes; ++i) processes.push_back(std::make_unique<World::Process>(world));
+        Application& bank = processes.front()->application;
         for (const char* name : {"a", "b"}) bank.execute<Account>(name, Deposit{1000, 0}).value();
-        std::size_t running = 2 * pairs;
-        for (int i = 0; i < 2 * pairs; ++i) {
-            scheduler.spawn([&, i, transfers = transfers] {
-                const char* from = i % 2 == 0 ? "a" : "b";
-                const char* to = i % 2 == 0 ? "b" : "a";
-                for (int n = 0; n < transfers; ++n) {
-                    try {
-                        committed += bank.transact([&](Transaction& tx) {
-                                             tx.execute<Account>(from, Withdraw{1, i});
-                                             tx.execute<Account>(to, Deposit{1, i});
-                                         })
-                                         .has_value();
-                    } catch (const Error& error) {
-                        ADD_FAILURE() << error.what();
-                    }
+        const Time began = world.scheduler.now();
+        int committed = 0;
+        for (int i = 0; i < 2 * load.pairs; ++i) {
+            world.client([&, i] {
+                Application& mine = processes[static_cast<std::size_t>(i / 2 % load.processes)]->application;
+                for (int n = 0; n < load.transfers; ++n) {
+                    committed += transfer(mine, i % 2 == 0 ? "a" : "b", i % 2 == 0 ? "b" : "a").has_value();
                 }
-                --running;
             });
         }
-        while (running > 0) scheduler.sleep(10ms);
-        executor.drain();
-        sum = bank.load<Account>("a").state.cents + bank.load<Account>("b").state.cents;
+        world.wait();
+        took = world.scheduler.now() - began;
+        for (const auto& process : processes) process->executor.drain();
+        EXPECT_EQ(committed, transfers);
+        EXPECT_EQ(bank.load<Account>("a").state.cents + bank.load<Account>("b").state.cents, 2000);
     });
-    scheduler.run();
-    EXPECT_EQ(committed, static_cast<std::size_t>(2 * pairs * transfers));
-    EXPECT_EQ(sum, 2000);
-    EXPECT_LT(scheduler.now() - began, 30s);
-    for (const std::string& violation : ledger->violations_at_rest({"events"})) ADD_FAILURE() << violation;
+    // One transfer alone takes 2 ms: two reads or one, two writes one after the other.
+    EXPECT_LT(took, 200ms + transfers * 20ms);
+    std::cout << "[ " << std::chrono::duration<double>(took).count() << " s simulated ]\n";
+    world.expect_whole();
 }
 
-INSTANTIATE_TEST_SUITE_P(Loads, Contention,
-                         ::testing::Values(Load{1, 50, 1}, Load{2, 50, 1}, Load{3, 10, 8}, Load{4, 10, 8},
-                                           Load{5, 1, 100}));
+INSTANTIATE_TEST_SUITE_P(Loads, OpposingTransfers,
+                         ::testing::Values(Load{1, 1, 50, 4}, Load{2, 5, 50, 4}, Load{3, 10, 50, 2}, Load{4, 1, 50, 1},
+                                           Load{5, 5, 10, 8}, Load{6, 2, 1, 100}));
+
+class Seeds : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bounded_number_of_attempts) {
+    World world{GetParam()};
+    const transactions::Options defaults;
+    world.run([&] {
+        World::Process hot{world};
+        World::Process cold{world};
+        const std::vector<std::string> accounts{"a", "b", "c", "d", "e"};
+        for (const std::string& account : accounts) hot.application.execute<Account>(account, Deposit{1000, 0}).value();
+        bool done = false;
+        std::size_t deposits = 0;
+        for (const std::string& account : accounts) {
+            for (int n = 0; n < 2; ++n) {
+                world.client([&] {
+                    while (!done) deposits += hot.application.execute<Account>(account, Deposit{1, 0}).has_value();
+                });
+            }
+        }
+        world.client([&] {
+            for (int n = 0; n < 5; ++n) {
+                const Time began = world.scheduler.now();
+                const Outcome outcome = cold.application.transact([&](Transaction& tx) {
+                    for (const std::string& account : accounts) tx.execute<Account>(account, Withdraw{1, n});
+                });
+                ASSERT_TRUE(outcome);
+
+                // Once it reserves it is the oldest: nobody can end it, so that attempt is the last.
+                EXPECT_LE(outcome->attempts, defaults.escalate_after + 1);
+                EXPECT_LT(world.scheduler.now() - began, 1s);
+            }
+            done = true;
+        });
+        world.wait();
+        for (World::Process* process : {&hot, &cold}) process->executor.drain();
+        EXPECT_GT(deposits, 1000u) << "the writers were not hot";
+        EXPECT_GT(cold.application.metrics().committed_by[static_cast<std::size_t>(transactions::Path::reserved)], 0u)
+            << "nobody was in its way";
+    });
+    world.expect_whole();
+}
+
+TEST_P(Seeds, who_dine_in_a_ring_all_finish) {
+    World world{GetParam()};
+    constexpr std::size_t seats = 7;
+    Duration took{};
+    world.run([&] {
+        std::vector<std::unique_ptr<World::Process>> processes;
+        for (std::size_t i = 0; i < seats; ++i) {
+            processes.push_back(std::make_unique<World::Process>(world));
+            processes.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
+        }
+        const Time began = world.scheduler.now();
+        for (std::size_t i = 0; i < seats; ++i) {
+            world.client([&, i] {
+                for (int n = 0; n < 20; ++n) {
+                    transfer(processes[i]->application, std::to_string(i), std::to_string((i + 1) % seats)).value();
+                }
+            });
+        }
+        world.wait();
+        took = world.scheduler.now() - began;
+        for (const auto& process : processes) process->executor.drain();
+    });
+    EXPECT_LT(took, 2s);
+    world.expect_whole();
+}
+
+TEST_P(Seeds, who_dies_in_a_ring_blocks_its_neighbours_for_a_lease_and_nobody_for_ever) {
+    World world{GetParam()};
+    constexpr std::size_t seats = 5;
+    const transactions::Options defaults;
+    Duration took{};
+    world.run([&] {
+        std::vector<std::unique_ptr<World::Process>> processes;
+        for (std::size_t i = 0; i < seats; ++i) {
+            processes.push_back(std::make_unique<World::Process>(world));
+            processes.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
+        }
+        const Time began = world.scheduler.now();
+        for (std::size_t i = 0; i < seats; ++i) {
+            if (i % 2 == 1) {  // dies at one of its next writes, whatever it then holds
+                processes[i]->store->before_write = [left = 1 + world.random.below(12)](std::size_t) mutable {
+                    if (left == 0 || --left == 0) throw Died{};
+                };
+            }
+            world.client([&, i] {
+                for (int n = 0; n < 10; ++n) {
+                    transfer(processes[i]->application, std::to_string(i), std::to_string((i + 1) % seats)).value();
+                }
+            });
+        }
+        world.wait();
+        took = world.scheduler.now() - began;
+        for (const auto& process : processes) process->executor.drain();
+        // Whoever comes by clears what the dead have left.
+        World::Process last{world};
+        for (std::size_t i = 0; i < seats; ++i)
+            last.application.execute<Account>(std::to_string(i), Deposit{1, 0}).value();
+    });
+    EXPECT_LT(took, 2 * defaults.lease);
+    world.expect_whole();
+}
+
+INSTANTIATE_TEST_SUITE_P(Contention, Seeds, ::testing::Range(std::uint64_t{1}, std::uint64_t{9}));
+
+TEST(Wounded, on_its_way_to_any_of_its_writes_a_transaction_commits_whole_or_leaves_nothing) {
+    std::size_t at_commit = 0;
+    bool reached = true;
+    for (std::size_t at = 1; reached; ++at) {
+        World world{at};
+        reached = false;
+        std::size_t fenced = 0;
+        unsigned attempts = 0;
+        world.run([&] {
+            World::Process older{world};
+            World::Process younger{world};
+            for (const char* name : {"a", "b", "c"}) older.application.execute<Account>(name, Deposit{1000, 0}).value();
+
+            // The older command has begun, and finds the younger one in its way, which sleeps with a write in hand.
+            bool younger_sleeps = false;
+            world.client([&] {
+                const Outcome outcome = older.application.transact([&](Transaction& tx) {
+                    tx.execute<Account>("c", Withdraw{1, 1});
+                    while (!younger_sleeps) world.scheduler.sleep(100us);
+                    tx.execute<Account>("b", Deposit{1, 1});
+                });
+                EXPECT_TRUE(outcome);
+            });
+            younger.store->before_write = [&, written = std::size_t{0}](std::size_t) mutable {
+                if (++written != at) return;
+                reached = younger_sleeps = true;
+                world.scheduler.sleep(1s);
+            };
+            world.client([&] {
+                world.scheduler.sleep(2ms);
+                const Outcome outcome = younger.application.transact([&](Transaction& tx) {
+                    for (const char* name : {"a", "b", "c"}) tx.execute<Account>(name, Deposit{1, 2});
+                });
+                attempts = outcome.value().attempts;
+                younger_sleeps = true;
+            });
+            world.wait();
+            for (World::Process* process : {&older, &younger}) process->executor.drain();
+            fenced = older.application.metrics().fenced;
+            for (const char* name : {"b", "c"}) older.application.execute<Account>(name, Deposit{1, 0}).value();
+        });
+        world.expect_whole();
+        if (!reached) break;
+        // Its writes are two prepares and the commit, for which all stood ready.
+        if (at == 3) {
+            at_commit = fenced;
+            EXPECT_EQ(attempts, 2u);
+        }
+    }
+    EXPECT_EQ(at_commit, 1u) << "it was never wounded when it was about to commit";
+}
 
 }  // namespace
 }  // namespace varve::protocol

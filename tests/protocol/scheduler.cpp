@@ -78,8 +78,9 @@ void Scheduler::pass_on() {
     note(other);
     if (other == me) return;
     current_ = other;
+    Thread& mine = *threads_[me];  // whoever has the baton may spawn, which moves the list
     threads_[other]->baton.release();
-    threads_[me]->baton.acquire();
+    mine.baton.acquire();
 }
 
 void Scheduler::step() {

@@ -3,6 +3,7 @@
 #include <varve/core/error.h>
 #include <varve/transactions/reader.h>
 
+#include <algorithm>
 #include <map>
 
 namespace varve::transactions {
@@ -15,19 +16,21 @@ constexpr RetryPolicy snapshot_policy{.first_delay = std::chrono::milliseconds{1
                                       .attempts_max = 200,
                                       .time_max = std::chrono::seconds{10}};
 
-}  // namespace
+/// Puts a stream together, slot after slot.
+class Assembly {
+  public:
+    Assembly(Resolver& resolver, Version first) : resolver_(resolver) { read.head = first - 1; }
 
-StreamRead Reader::stream(const std::string& stream, Version first, Version last) {
-    StreamRead read;
-    read.head = first - 1;
-    bool ended = false;  // a slot that is not committed was seen: none can follow
-    const auto take = [&](const store::Key& key, store::Item item) {
+    /// False: this is not the slot that follows, so what was taken so far has been overtaken.
+    bool take(store::Record record) {
+        auto& [key, item] = record;
+        if (ended_ || version_of(key) != read.head + 1) return false;
         const bool claimed = claim_on(key, item).has_value();
         Slot slot = decode_slot(key, claimed ? item : std::move(item));
-        ended = !std::holds_alternative<Committed>(slot);
+        ended_ = !std::holds_alternative<Committed>(slot);
         if (auto* committed = std::get_if<Committed>(&slot)) {
             read.slots.push_back({++read.head, std::move(*committed)});
-        } else if (auto* pending = std::get_if<Pending>(&slot)) {
+        } else if (const auto* pending = std::get_if<Pending>(&slot)) {
             const Resolver::Resolution resolution = resolver_.look(pending->claim);
             std::optional<store::Item> payload;
             if (resolution.verdict == Verdict::committed) {
@@ -37,21 +40,18 @@ StreamRead Reader::stream(const std::string& stream, Version first, Version last
                 read.slots.push_back({++read.head, {.write_id = pending->claim.tx, .payload = std::move(*payload)}});
                 read.unfinalised = true;
             } else {
-                read.blocking = store::Record{key, std::move(item)};
+                read.blocking = std::move(record);
             }
         } else {
             read.next = std::get<Free>(slot);
         }
-    };
-    // A page need not be of one moment: it may show slot n as it was before slot n + 1 was written, and slot n + 1 too.
-    // Then slot n has been finalised since; if it has not, the stream is damaged.
-    const auto overtaken = [&] {
-        const Version version = read.slots.empty() || !read.unfinalised ? read.head + 1 : read.head;
-        const store::Key key = slot_key(stream, version);
-        if (!std::holds_alternative<Committed>(decode_slot(key, store_.read({&key, 1}).front()))) {
-            throw CorruptionError("the stream '" + stream + "' has a hole: version " + std::to_string(version) +
-                                  " is not committed, but there is one after it");
-        }
+        return true;
+    }
+
+    /// The slot that must have been finalised since, if another one follows it.
+    Version overtaken() const { return read.slots.empty() || !read.unfinalised ? read.head + 1 : read.head; }
+
+    void drop_what_was_overtaken() {
         if (read.unfinalised) {
             read.slots.pop_back();
             --read.head;
@@ -59,44 +59,61 @@ StreamRead Reader::stream(const std::string& stream, Version first, Version last
         read.unfinalised = false;
         read.blocking.reset();
         read.next = {};
-        ended = false;
-    };
+        ended_ = false;
+    }
 
+    StreamRead read;
+
+  private:
+    Resolver& resolver_;
+    bool ended_ = false;  // a slot that is not committed was taken: none can follow
+};
+
+}  // namespace
+
+StreamRead Reader::stream(const std::string& stream, Version first, Version last) {
+    Assembly assembly{resolver_, first};
     store::Query query{.table = events_table().name, .partition = stream, .first = first, .last = last};
     for (;;) {
         store::Page page = store_.query(query);
-        bool restart = false;
-        for (store::Record& record : page.records) {
-            if (ended || version_of(record.key) != read.head + 1) {
-                overtaken();
-                restart = true;
-                break;
-            }
-            take(record.key, std::move(record.item));
-        }
-        if (restart) {
-            query.first = read.head + 1;
-            query.next.reset();
-            continue;
-        }
-        if (!page.next) return read;
+        const bool whole =
+            std::ranges::all_of(page.records, [&](store::Record& record) { return assembly.take(std::move(record)); });
+        if (whole && !page.next) return std::move(assembly.read);
         query.next = std::move(page.next);
+        if (whole) continue;
+        // A page need not be of one moment: it may show slot n as it was before slot n + 1 was written, and slot n + 1
+        // too. Then slot n has been finalised since; if it has not, the stream is damaged.
+        const Version version = assembly.overtaken();
+        const store::Key key = slot_key(stream, version);
+        if (!std::holds_alternative<Committed>(decode_slot(key, store_.read({&key, 1}).front()))) {
+            throw CorruptionError("the stream '" + stream + "' has a hole: version " + std::to_string(version) +
+                                  " is not committed, but there is one after it");
+        }
+        assembly.drop_what_was_overtaken();
+        query.first = assembly.read.head + 1;
+        query.next.reset();
     }
 }
 
 StreamRead Reader::head(const std::string& stream) {
     store::Query query{
         .table = events_table().name, .partition = stream, .first = Version{1}, .descending = true, .limit = 2};
-    do {
+    for (;;) {
         store::Page page = store_.query(query);
         if (!page.records.empty()) {
-            const Version newest = version_of(page.records.front().key);
             // The newest slot may not be committed: then the head is the one before.
+            const Version newest = version_of(page.records.front().key);
+            Assembly assembly{resolver_, version_of(page.records.back().key)};
+            std::ranges::reverse(page.records);
+            const bool whole = std::ranges::all_of(
+                page.records, [&](store::Record& record) { return assembly.take(std::move(record)); });
+            const bool known = !assembly.read.slots.empty() || newest == 1;
+            if (whole && known) return std::move(assembly.read);
             return this->stream(stream, std::max<Version>(newest - 1, 1));
         }
+        if (!page.next) return {};
         query.next = std::move(page.next);
-    } while (query.next);
-    return {};
+    }
 }
 
 std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<std::optional<store::Item>> items,

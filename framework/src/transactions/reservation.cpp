@@ -4,17 +4,15 @@
 namespace varve::transactions {
 
 Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time since)
-    : c_(coordinator),
-      since_(since),
-      tx_(tx),
-      reader_(coordinator, tx, since),
-      unanswered_(waiting(coordinator.options().answer_time_max), coordinator.runtime()) {}
+    : c_(coordinator), since_(since), tx_(tx) {}
 
 Reservation::~Reservation() {
     if (handed_over_ || undoes_.empty()) return;
     try {
+        std::vector<store::Write> undoes;
+        for (auto& [key, undo] : undoes_) undoes.push_back(std::move(undo));
         // Not yet asked to commit, it never will: letting go is safe without a fence. What fails here, others do.
-        static_cast<void>(c_.store().write(undoes_));
+        static_cast<void>(c_.store().write(undoes));
     } catch (...) {
         // A destructor has nobody to tell. Whoever meets the reservation ends it.
     }
@@ -34,29 +32,68 @@ bool Reservation::is_alive() const {
 
 void Reservation::hold(const std::string& stream) {
     if (held_.contains(stream)) return;
-    for (;;) {
-        const StreamRead read = reader_.head(stream);
+    SettledReader reader{c_, tx_, since_, [this] { renew_leases(); }};
+    Backoff unanswered{waiting(c_.options().answer_time_max), c_.runtime()};
+    const Time until = c_.runtime().clock.now() + c_.options().lease;
+    StreamRead read = reader.head(stream);
+    while (!read.mine) {
+        renew_leases();
         const store::Key key = slot_key(stream, read.head + 1);
-        if (read.mine) {
-            held_.emplace(stream, HeldSlot{.key = key, .epoch = read.next.epoch, .payload = {}});
-            return;
+        const store::WriteAnswer answer = reserve(key, read.next.epoch);
+        if (std::holds_alternative<store::Applied>(answer)) break;
+        if (const auto* refused = std::get_if<store::Refused>(&answer)) {
+            if (c_.runtime().clock.now() >= until) {
+                throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
+                                   std::to_string(read.head + 1) + ", faster than it could be reserved");
+            }
+            // What refused it is the stream's new head: to read that first would lose every race against writers who
+            // know the head because they wrote it.
+            if (std::holds_alternative<Committed>(decode_slot(key, refused->current))) {
+                ++read.head;
+                read.next = {};
+                continue;
+            }
+        } else {
+            // The next read tells whether it got through.
+            const auto& failure = std::get<Failure>(answer);
+            if (!worth_repeating(failure) || !unanswered.next()) raise_certain(failure);
         }
-        const store::Write write = reserve_slot(key, read.next.epoch, claim());
-        std::erase_if(undoes_, [&](const store::Write& undo) { return undo.key == key; });
-        undoes_.push_back(undo_slot(key, tx_, read.next.epoch));
-        const store::WriteAnswer answer = c_.store().write({&write, 1}).front();
-        if (std::holds_alternative<store::Applied>(answer)) {
-            held_.emplace(stream, HeldSlot{.key = key, .epoch = read.next.epoch, .payload = {}});
-            return;
-        }
-        // Refused: the stream has moved on. Unanswered: the next read tells whether it got through.
-        const auto* failure = std::get_if<Failure>(&answer);
-        if (failure != nullptr && (!worth_repeating(*failure) || !unanswered_.next())) raise_certain(*failure);
-        // Or somebody fenced this transaction and cleared its slot: reserving again for it would only be undone again.
+        // Perhaps somebody fenced this transaction and cleared its slot: reserving again for it would only be undone
+        // again.
         if (!is_alive()) {
             throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
         }
+        read = reader.head(stream);
     }
+    held_.emplace(stream, HeldSlot{.key = slot_key(stream, read.head + 1), .epoch = read.next.epoch, .payload = {}});
+}
+
+store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
+    const Claim claim = this->claim();
+    if (held_.empty()) renew_at_ = claim.lease - c_.options().lease / 2;
+    const store::Write write = reserve_slot(key, epoch, claim);
+    store::WriteAnswer answer = c_.store().write({&write, 1}).front();
+    // What was refused by another's slot can never be applied later: that slot is not free at this epoch again.
+    const auto* refused = std::get_if<store::Refused>(&answer);
+    const bool is_others =
+        refused != nullptr && !(refused->current && store::holds(claimed_by(tx_), &*refused->current));
+    if (!is_others) undoes_.insert_or_assign(key, undo_slot(key, tx_, epoch));
+    return answer;
+}
+
+void Reservation::renew_leases() {
+    const Time now = c_.runtime().clock.now();
+    if (held_.empty() || now < renew_at_) return;
+    renew_at_ = now + c_.options().lease / 2;
+    std::vector<store::Write> renewals;
+    for (const auto& [stream, slot] : held_) renewals.push_back(renew_slot(slot.key, claim()));
+    // Without an answer, or refused because somebody has ended it: the commit will find out.
+    static_cast<void>(c_.store().write(renewals));
+}
+
+void Reservation::hand_over() {
+    renew_leases();
+    handed_over_ = true;
 }
 
 }  // namespace varve::transactions

@@ -5,11 +5,12 @@
 
 namespace varve::transactions {
 
-SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since)
+SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since,
+                             std::function<void()> while_waiting)
     : c_(coordinator),
       tx_(tx),
       patience_(coordinator.resolver(), coordinator.metrics(), {since, tx}),
-      backoff_(waiting(coordinator.options().lease), coordinator.runtime()) {}
+      while_waiting_(std::move(while_waiting)) {}
 
 StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
     for (;;) {
@@ -76,7 +77,9 @@ std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
 
 bool SettledReader::settle(const store::Key& key, const store::Item& item) {
     if (patience_.settle(key, item) != Verdict::undecided) return true;
-    if (!backoff_.next()) {
+    if (while_waiting_) while_waiting_();
+    if (!backoff_) backoff_.emplace(waiting(c_.options().lease), c_.runtime());
+    if (!backoff_->next()) {
         throw BlockedError(store::to_string(key) + " is held by another transaction that is still running");
     }
     return false;

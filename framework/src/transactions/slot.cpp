@@ -175,6 +175,12 @@ store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim
     return prepare_slot(key, epoch, claim, {{reserved_attribute, std::int64_t{1}}});
 }
 
+store::Write renew_slot(const store::Key& key, const Claim& claim) {
+    store::Item item;
+    put_claim(item, claim);
+    return {key, store::Update{.set = std::move(item), .remove = {}}, pending_by(claim.tx)};
+}
+
 store::Write commit_free_slot(const store::Key& key, Epoch epoch, const Committed& content) {
     return {key, store::Put{committed_item(content)}, free_at(epoch)};
 }

@@ -44,7 +44,8 @@ class Reader {
     /// The slots first..last (as far as there are). `first` ≥ 1; what lies before it is taken to be there.
     StreamRead stream(const std::string& stream, Version first, Version last = std::numeric_limits<Version>::max());
 
-    /// The last committed version of a stream, 0 if there is none: one read, whatever its length.
+    /// The last committed version of a stream, 0 if there is none, and how the slot after it was found: one query,
+    /// whatever the stream's length. `slots` has at most the last two.
     StreamRead head(const std::string& stream);
 
     /// The images of rows, in the order of `keys`. `serializable` reads as `committed` does.

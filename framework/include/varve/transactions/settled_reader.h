@@ -4,6 +4,8 @@
 #include <varve/transactions/coordinator.h>
 #include <varve/transactions/patience.h>
 
+#include <functional>
+#include <optional>
 #include <string>
 
 namespace varve::transactions {
@@ -17,13 +19,15 @@ struct BlockedError : ConflictError {
 /// The reads of one attempt: what it returns may be built on, for nobody has a claim on it any more. Others' claims are
 /// settled, a transaction that is alive is waited for (patience.h).
 ///
-/// All methods throw BlockedError naming the item if another transaction still holds it when the lease is over.
+/// All methods throw BlockedError naming the item if another transaction still holds it after a lease of waiting.
 ///
 /// Threads: belongs to one attempt on one thread.
 class SettledReader {
   public:
-    /// `since`: when the command began; `tx`: the attempt's id.
-    SettledReader(Coordinator& coordinator, const std::string& tx, Time since);
+    /// `since`: when the command began; `tx`: the attempt's id. `while_waiting`, if there is any, runs before each
+    /// round in which it waits.
+    SettledReader(Coordinator& coordinator, const std::string& tx, Time since,
+                  std::function<void()> while_waiting = {});
 
     /// The slots from `first` on, and how the one after them is free.
     StreamRead stream(const std::string& stream, Version first);
@@ -41,7 +45,8 @@ class SettledReader {
     Coordinator& c_;
     const std::string tx_;
     Patience patience_;
-    Backoff backoff_;
+    const std::function<void()> while_waiting_;
+    std::optional<Backoff> backoff_;  // since the first wait
 };
 
 }  // namespace varve::transactions

@@ -91,6 +91,8 @@ store::Write commit_pending_slot(const store::Key& key, const Committed& content
 store::Write write_part(const store::Key& key, const Part& part);
 /// free(epoch) → pending, without a payload: reserve.
 store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim);
+/// pending(claim.tx) stays so, with the lease of `claim`: renew.
+store::Write renew_slot(const store::Key& key, const Claim& claim);
 /// pending(tx) → committed, what it holds stays: finalise.
 store::Write finalise_slot(const store::Key& key, const std::string& tx);
 /// pending(tx) with its own epoch → void(epoch + 1): undo, and the fence of a prepared primary.
