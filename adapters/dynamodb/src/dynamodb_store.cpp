@@ -70,23 +70,6 @@ store::Key parse_key_token(const Table& table, std::string_view token) {
             .sort = parse_sort_token(table, rest.substr(1 + size))};
 }
 
-/// Throws InvalidError unless partition and bounds could be those of a key.
-void check(const Table& table, const store::Query& query) {
-    const store::TableSchema& schema = table.schema;
-    if (schema.sort == store::SortType::none) {
-        throw InvalidError("table '" + schema.name + "' has no sort key to query by; read its items by key");
-    }
-    if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' with limit 0");
-    store::Key key{.table = schema.name, .partition = query.partition, .sort = std::int64_t{0}};
-    if (schema.sort == store::SortType::text) key.sort = "any";
-    check(schema, key);
-    for (const store::SortKey* const bound : {&query.first, &query.last}) {
-        if (std::holds_alternative<std::monostate>(*bound)) continue;
-        key.sort = *bound;
-        check(schema, key);
-    }
-}
-
 /// The body of what must have been done; throws what it failed with.
 std::string body_of(Reply reply) {
     if (auto* done = std::get_if<Done>(&reply)) return std::move(done->body);
@@ -291,7 +274,7 @@ std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<c
 
 store::Page DynamoDbStore::query(const store::Query& query) {
     const Table& source = table(query.table);
-    check(source, query);
+    check(source.schema, query);
     std::optional<store::Key> after;
     if (query.next) {
         after = store::Key{
@@ -308,12 +291,11 @@ store::Page DynamoDbStore::query(const store::Query& query) {
 
 store::Page DynamoDbStore::scan(const store::Scan& scan) {
     const Table& source = table(scan.table);
-    if (scan.segment >= scan.segments || scan.segments > segments_max) {
-        throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
-                           " of " + std::to_string(scan.segments) + "; they are counted from 0, to at most " +
-                           std::to_string(segments_max));
+    check(source.schema, scan);
+    if (scan.segments > segments_max) {
+        throw InvalidError("a scan of table '" + scan.table + "' in " + std::to_string(scan.segments) +
+                           " segments, at most " + std::to_string(segments_max) + " are allowed");
     }
-    if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' with limit 0");
     std::optional<store::Key> after;
     if (scan.next) after = parse_key_token(source, *scan.next);
     PageOfItems found = parse_page(body_of(client_.send(dynamodb::scan(source, scan, after))), source);

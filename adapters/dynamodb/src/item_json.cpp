@@ -1,58 +1,15 @@
 #include "item_json.h"
 
 #include <varve/core/error.h>
+#include <varve/store/base64.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 
 #include <rapidjson/error/en.h>
 
 namespace varve::dynamodb {
 namespace {
-
-constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::string base64(const store::Bytes& bytes) {
-    std::string text;
-    text.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-        unsigned group = 0;
-        for (std::size_t j = 0; j < 3; ++j) {
-            group = group << 8 | (j < count ? std::to_integer<unsigned>(bytes[i + j]) : 0U);
-        }
-        for (std::size_t j = 0; j < 4; ++j) text += j <= count ? base64_digits[group >> (18 - 6 * j) & 63] : '=';
-    }
-    return text;
-}
-
-/// nullopt if `text` is no padded base64.
-std::optional<store::Bytes> parse_base64(std::string_view text) {
-    static constexpr auto values = [] {
-        std::array<signed char, 256> table{};
-        table.fill(-1);
-        for (std::size_t i = 0; i < base64_digits.size(); ++i) {
-            table[static_cast<unsigned char>(base64_digits[i])] = static_cast<signed char>(i);
-        }
-        return table;
-    }();
-    if (text.size() % 4 != 0) return std::nullopt;
-    const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-    store::Bytes bytes;
-    bytes.reserve(text.size() / 4 * 3);
-    for (std::size_t i = 0; i < text.size(); i += 4) {
-        const std::size_t digits = i + 4 == text.size() ? 4 - padding : 4;
-        unsigned group = 0;
-        for (std::size_t j = 0; j < 4; ++j) {
-            const int value = j < digits ? values[static_cast<unsigned char>(text[i + j])] : 0;
-            if (value < 0) return std::nullopt;
-            group = group << 6 | static_cast<unsigned>(value);
-        }
-        for (std::size_t j = 0; j + 1 < digits; ++j) bytes.push_back(static_cast<std::byte>(group >> (16 - 8 * j)));
-    }
-    return bytes;
-}
 
 std::string_view text_of(const rapidjson::Value& value) {
     return {value.GetString(), value.GetStringLength()};
@@ -73,7 +30,7 @@ std::optional<store::Value> parse_value(const rapidjson::Value& value, const Tab
     const std::string_view text = text_of(member->value);
     if (type == "S") return std::string{text};
     if (type == "N") return exact_integer(text);
-    auto bytes = parse_base64(text);
+    auto bytes = store::parse_base64(text);
     if (!bytes) throw_damaged(table, attribute);
     return *std::move(bytes);
 }
@@ -101,7 +58,7 @@ void write_value(Writer& writer, const store::Value& value) {
         write_string(writer, *text);
     } else {
         writer.Key("B");
-        write_string(writer, base64(std::get<store::Bytes>(value)));
+        write_string(writer, store::base64(std::get<store::Bytes>(value)));
     }
     writer.EndObject();
 }

@@ -227,7 +227,7 @@ class MemoryStore final : public ItemStore {
 
     Page query(const Query& query) override {
         const Table& source = table(query.table);
-        check_query(source.schema, query);
+        check(source.schema, query);
         SortKey first = query.first;
         SortKey last = query.last;
         if (query.next) (query.descending ? last : first) = sort_from_token(source.schema, *query.next);
@@ -258,11 +258,7 @@ class MemoryStore final : public ItemStore {
 
     Page scan(const Scan& scan) override {
         const Table& source = table(scan.table);
-        if (scan.segment >= scan.segments) {
-            throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
-                               " of " + std::to_string(scan.segments) + "; they are counted from 0");
-        }
-        if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' has the limit 0");
+        check(source.schema, scan);
 
         std::vector<StoredItem> found;
         auto at = source.partitions.begin();
@@ -306,19 +302,6 @@ class MemoryStore final : public ItemStore {
         const auto found = tables_.find(name);
         if (found == tables_.end()) throw InvalidError("no table '" + name + "'; call ensure_table first");
         return *found->second;
-    }
-
-    static void check_query(const TableSchema& schema, const Query& query) {
-        if (schema.sort == SortType::none) {
-            throw InvalidError("table '" + schema.name +
-                               "' has no sort key, so that it cannot be queried; read instead");
-        }
-        if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' has the limit 0");
-        const SortKey any = schema.sort == SortType::integer ? SortKey{std::int64_t{0}} : SortKey{"any"};
-        for (const SortKey* bound : {&query.first, &query.last}) {
-            const bool open = std::holds_alternative<std::monostate>(*bound);
-            check(schema, Key{.table = schema.name, .partition = query.partition, .sort = open ? any : *bound});
-        }
     }
 
     /// An update can grow an item beyond the limit although it is within by itself.

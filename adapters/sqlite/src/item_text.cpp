@@ -2,8 +2,7 @@
 #include "item_text.h"
 
 #include <varve/core/error.h>
-
-#include <array>
+#include <varve/store/base64.h>
 
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
@@ -14,49 +13,6 @@ namespace varve::sqlite {
 namespace {
 
 constexpr std::string_view bytes_name = "$bytes";
-constexpr std::string_view base64_digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-std::string base64(const store::Bytes& bytes) {
-    std::string text;
-    text.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-        unsigned group = 0;
-        for (std::size_t j = 0; j < 3; ++j) {
-            group = group << 8 | (j < count ? std::to_integer<unsigned>(bytes[i + j]) : 0U);
-        }
-        for (std::size_t j = 0; j < 4; ++j) {
-            text += j <= count ? base64_digits[group >> (18 - 6 * j) & 63] : '=';
-        }
-    }
-    return text;
-}
-
-/// False if `text` is no padded base64.
-bool parse_base64(std::string_view text, store::Bytes& bytes) {
-    static constexpr auto values = [] {
-        std::array<signed char, 256> table{};
-        table.fill(-1);
-        for (std::size_t i = 0; i < base64_digits.size(); ++i) {
-            table[static_cast<unsigned char>(base64_digits[i])] = static_cast<signed char>(i);
-        }
-        return table;
-    }();
-    if (text.size() % 4 != 0) return false;
-    const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-    bytes.reserve(text.size() / 4 * 3);
-    for (std::size_t i = 0; i < text.size(); i += 4) {
-        const std::size_t digits = i + 4 == text.size() ? 4 - padding : 4;
-        unsigned group = 0;
-        for (std::size_t j = 0; j < 4; ++j) {
-            const int value = j < digits ? values[static_cast<unsigned char>(text[i + j])] : 0;
-            if (value < 0) return false;
-            group = group << 6 | static_cast<unsigned>(value);
-        }
-        for (std::size_t j = 0; j + 1 < digits; ++j) bytes.push_back(static_cast<std::byte>(group >> (16 - 8 * j)));
-    }
-    return true;
-}
 
 using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
 
@@ -79,10 +35,10 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     bool String(const char* text, rapidjson::SizeType size, bool) {
         if (place_ == Place::value) return add(std::string(text, size));
         if (place_ != Place::base64) return false;
-        store::Bytes bytes;
-        if (!parse_base64({text, size}, bytes)) return false;
+        auto bytes = store::parse_base64({text, size});
+        if (!bytes) return false;
         place_ = Place::bytes_end;
-        return emplace(std::move(bytes));
+        return emplace(*std::move(bytes));
     }
     bool Key(const char* text, rapidjson::SizeType size, bool) {
         if (place_ == Place::name) {
@@ -152,7 +108,7 @@ std::string item_text(const store::Item& item) {
         } else {
             writer.StartObject();
             write_string(writer, bytes_name);
-            write_string(writer, base64(std::get<store::Bytes>(value)));
+            write_string(writer, store::base64(std::get<store::Bytes>(value)));
             writer.EndObject();
         }
     }

@@ -91,23 +91,6 @@ store::Key parse_key_token(const Table& table, std::string_view token) {
             .sort = parse_sort_token(table, rest.substr(1 + size))};
 }
 
-/// Throws InvalidError unless partition and bounds could be those of a key.
-void check(const Table& table, const store::Query& query) {
-    const store::TableSchema& schema = table.schema();
-    if (schema.sort == store::SortType::none) {
-        throw InvalidError("table '" + schema.name + "' has no sort key to query by; read its items by key");
-    }
-    if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' with limit 0");
-    store::Key key{.table = schema.name, .partition = query.partition, .sort = std::int64_t{0}};
-    if (schema.sort == store::SortType::text) key.sort = "any";
-    check(schema, key);
-    for (const store::SortKey* const bound : {&query.first, &query.last}) {
-        if (std::holds_alternative<std::monostate>(*bound)) continue;
-        key.sort = *bound;
-        check(schema, key);
-    }
-}
-
 }  // namespace
 
 SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
@@ -248,7 +231,7 @@ store::AtomicAnswer SqliteStore::write_atomically(std::span<const store::Write> 
 
 store::Page SqliteStore::query(const store::Query& query) {
     const Table& table = this->table(query.table);
-    check(table, query);
+    check(table.schema(), query);
     store::SortKey from = query.first;
     store::SortKey to = query.last;
     const bool continues = query.next.has_value();
@@ -275,11 +258,7 @@ store::Page SqliteStore::query(const store::Query& query) {
 
 store::Page SqliteStore::scan(const store::Scan& scan) {
     const Table& table = this->table(scan.table);
-    if (scan.limit == 0) throw InvalidError("a scan of table '" + scan.table + "' with limit 0");
-    if (scan.segment >= scan.segments) {
-        throw InvalidError("a scan of table '" + scan.table + "' asks for segment " + std::to_string(scan.segment) +
-                           " of " + std::to_string(scan.segments));
-    }
+    check(table.schema(), scan);
     std::optional<store::Key> after;
     if (scan.next) after = parse_key_token(table, *scan.next);
 

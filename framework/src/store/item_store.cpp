@@ -49,6 +49,26 @@ void check(const TableSchema& schema, const Write& write, std::size_t item_bytes
     if (item_bytes > item_bytes_max) throw InvalidError(too_large(write.key, item_bytes, item_bytes_max));
 }
 
+void check(const TableSchema& schema, const Query& query) {
+    if (schema.sort == SortType::none) {
+        throw InvalidError("table '" + schema.name + "' has no sort key to query by; read its items by key");
+    }
+    if (query.limit == 0) throw InvalidError("a query of table '" + schema.name + "' with limit 0");
+    const SortKey any = schema.sort == SortType::integer ? SortKey{std::int64_t{0}} : SortKey{"any"};
+    for (const SortKey* const bound : {&query.first, &query.last}) {
+        const bool open = std::holds_alternative<std::monostate>(*bound);
+        check(schema, Key{.table = schema.name, .partition = query.partition, .sort = open ? any : *bound});
+    }
+}
+
+void check(const TableSchema& schema, const Scan& scan) {
+    if (scan.segment >= scan.segments) {
+        throw InvalidError("a scan of table '" + schema.name + "' asks for segment " + std::to_string(scan.segment) +
+                           " of " + std::to_string(scan.segments) + "; they are counted from 0");
+    }
+    if (scan.limit == 0) throw InvalidError("a scan of table '" + schema.name + "' with limit 0");
+}
+
 std::string too_large(const Key& key, std::size_t item_bytes, std::size_t item_bytes_max) {
     return "the item " + to_string(key) + " has " + std::to_string(item_bytes) + " bytes, at most " +
            std::to_string(item_bytes_max) + " are allowed";

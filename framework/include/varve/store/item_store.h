@@ -155,6 +155,12 @@ void check(std::span<const Write> writes, Batch kind);
 /// Adapters call it for each write before they apply the first.
 void check(const TableSchema& schema, const Write& write, std::size_t item_bytes_max);
 
+/// Throws InvalidError unless partition and bounds of a query could be those of keys of the table, and if its limit is
+/// 0. Adapters call it before they query.
+void check(const TableSchema& schema, const Query& query);
+/// Throws InvalidError if a scan asks for a segment that it does not have, or for nothing.
+void check(const TableSchema& schema, const Scan& scan);
+
 /// "the item events/alice/7 has 500000 bytes, at most 409600 are allowed"
 std::string too_large(const Key& key, std::size_t item_bytes, std::size_t item_bytes_max);
 
