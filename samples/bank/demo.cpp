@@ -2,6 +2,7 @@
 
 #include "balances.h"
 #include "child.h"
+#include "exit_codes.h"
 #include "progress.h"
 #include "told.h"
 
@@ -55,6 +56,7 @@ struct Lane {
     std::optional<Child> child = {};
     std::unordered_set<std::string> begun = {};  ///< by the child, and not ended yet
     Recoveries recoveries = {};                  ///< the child's own, as told last
+    std::optional<std::size_t> failed_at = {};   ///< how many transfers had ended when the store failed it last
 };
 
 class Demo {
@@ -64,8 +66,14 @@ class Demo {
     DemoResult run() {
         {
             const auto bank = open();
-            open_accounts(*bank, {.workers = plan_.workers, .accounts = plan_.accounts, .opening = plan_.opening});
+            if (!bank->rows<Balance>().all().empty()) {
+                throw varve::ConfigError("there are accounts in " + plan_.store +
+                                         " already; the demo begins with an empty store");
+            }
+            open_accounts(*bank, plan_.load);
             result_.before = audit(*bank).money;
+            result_.natively =
+                plan_.strategy == "automatic" && bank->coordinator().store().capabilities().atomic_writes_max > 0;
         }  // closed: children open their own
         const auto began = std::chrono::steady_clock::now();
         pay_and_kill();
@@ -87,12 +95,30 @@ class Demo {
         return bank;
     }
 
-    void start(Lane& lane) const {
-        lane.child.emplace(std::vector<std::string>{
-            plan_.program, "--store", plan_.store, "--strategy", plan_.strategy, "--lease-ms",
-            std::to_string(plan_.lease.count()), "pay", "--tell", "--transfers", std::to_string(lane.left), "--workers",
-            std::to_string(plan_.workers), "--accounts", std::to_string(plan_.accounts), "--theta",
-            std::to_string(plan_.theta)});
+    void start(Lane& lane) {
+        const Load& load = plan_.load;
+        const std::uint64_t seed = load.seed == 0 ? 0 : load.seed + started_++;  // no two draw the same
+        lane.child.emplace(std::vector<std::string>{plan_.program,
+                                                    "--store",
+                                                    plan_.store,
+                                                    "--strategy",
+                                                    plan_.strategy,
+                                                    "--lease-ms",
+                                                    std::to_string(plan_.lease.count()),
+                                                    "pay",
+                                                    "--tell",
+                                                    "--transfers",
+                                                    std::to_string(lane.left),
+                                                    "--workers",
+                                                    std::to_string(load.workers),
+                                                    "--accounts",
+                                                    std::to_string(load.accounts),
+                                                    "--distribution",
+                                                    to_string(load.distribution),
+                                                    "--theta",
+                                                    std::to_string(load.theta),
+                                                    "--seed",
+                                                    std::to_string(seed)});
     }
 
     void pay_and_kill() {
@@ -100,7 +126,7 @@ class Demo {
             Lane& lane = lanes_.emplace_back(Lane{.left = share(i)});
             if (lane.left > 0) start(lane);
         }
-        Progress progress{"paying", plan_.transfers};
+        Progress progress{"paying", plan_.load.transfers};
         std::size_t victim = 0;
         while (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.child.has_value(); })) {
             wait_for_news();
@@ -108,6 +134,7 @@ class Demo {
             for (Lane& lane : lanes_) {
                 if (lane.child) listen(lane);
             }
+            plan_.watch(ended_);
             progress.update(ended_, std::to_string(result_.kills) + " killed");
             if (kill_is_due()) {
                 for (std::size_t tries = 0; tries < lanes_.size(); ++tries) {
@@ -121,11 +148,11 @@ class Demo {
     }
 
     std::size_t share(std::size_t i) const {
-        return plan_.transfers / plan_.processes + (i < plan_.transfers % plan_.processes ? 1 : 0);
+        return plan_.load.transfers / plan_.processes + (i < plan_.load.transfers % plan_.processes ? 1 : 0);
     }
 
     bool kill_is_due() const {
-        return result_.kills < plan_.kills && ended_ >= (result_.kills + 1) * plan_.transfers / (plan_.kills + 1);
+        return result_.kills < plan_.kills && ended_ >= (result_.kills + 1) * plan_.load.transfers / (plan_.kills + 1);
     }
 
     void wait_for_news() const {
@@ -144,6 +171,14 @@ class Demo {
         const int code = lane.child->wait();
         lane.child.reset();
         result_.recoveries += std::exchange(lane.recoveries, {});
+        const bool store_failed = code == exit_failed || code == exit_in_doubt;
+        if (store_failed && lane.left > 0 && (!lane.failed_at || ended_ > *lane.failed_at)) {
+            // Whoever runs processes starts such a one again, as long as there is progress.
+            lane.failed_at = ended_;
+            ++result_.failures;
+            replace(lane);
+            return;
+        }
         if (code != 0 || lane.left > 0) {
             signals_.throw_if_any();  // a terminal's Ctrl-C has reached the child, too
             throw std::runtime_error("a process that nobody killed ended with code " + std::to_string(code) + " and " +
@@ -180,10 +215,14 @@ class Demo {
         lane.child->wait();
         bool ended = false;
         read(lane, ended);  // what it told before it died counts
-        std::ranges::copy(lane.begun, std::back_inserter(cut_off_));
-        lane.begun.clear();
         result_.recoveries += std::exchange(lane.recoveries, {});
         ++result_.kills;
+        replace(lane);
+    }
+
+    void replace(Lane& lane) {
+        std::ranges::copy(lane.begun, std::back_inserter(cut_off_));
+        lane.begun.clear();
         lane.child.reset();
         if (lane.left > 0) start(lane);
     }
@@ -192,6 +231,7 @@ class Demo {
     SignalsAsInput signals_;
     std::vector<Lane> lanes_;
     std::size_t ended_ = 0;
+    std::uint64_t started_ = 0;
     std::vector<std::string> acknowledged_;
     std::vector<std::string> refused_;
     std::vector<std::string> cut_off_;

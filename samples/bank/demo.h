@@ -3,6 +3,7 @@
 #include "check.h"
 #include "payments.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -13,14 +14,12 @@ struct DemoPlan {
     std::string program;  ///< the path of the bank's program, which the processes run
     std::string store;    ///< a URL that several processes can open
     std::string strategy = "protocol";
-    std::size_t accounts = 1'000;
-    std::size_t transfers = 20'000;
+    Load load = {.workers = 4, .transfers = 20'000};  ///< of all processes; the workers are threads of each
     std::size_t processes = 4;
-    std::size_t workers = 4;  ///< threads of each process
     std::size_t kills = 12;
-    double theta = 0.99;
-    Cents opening = 1'000'00;
     std::chrono::milliseconds lease{1000};
+    /// Called now and then while they pay, with how many transfers have ended.
+    std::function<void(std::size_t)> watch = [](std::size_t) {};
 };
 
 /// What became of the transfers of one kind.
@@ -34,8 +33,10 @@ struct Fates {
 };
 
 struct DemoResult {
-    double seconds = 0;  ///< of the payments
+    double seconds = 0;     ///< of the payments
+    bool natively = false;  ///< the store's own transactions carried it
     std::size_t kills = 0;
+    std::size_t failures = 0;  ///< processes that ended because the store did not answer, and were replaced
     Figures figures = {};
     Recoveries recoveries = {};
     Cents before = 0;
@@ -48,8 +49,8 @@ struct DemoResult {
     bool holds() const;
 };
 
-/// Throws std::runtime_error if a process fails by itself, and Interrupted on SIGINT or SIGTERM; no process is left
-/// behind.
+/// Throws varve::ConfigError if there are accounts already, std::runtime_error if a process fails by itself, and
+/// Interrupted on SIGINT or SIGTERM; no process is left behind.
 DemoResult run_demo(const DemoPlan& plan);
 
 struct Interrupted {

@@ -42,6 +42,10 @@ void on_threads(std::size_t workers, const std::function<void(std::size_t, const
 
 }  // namespace
 
+const char* to_string(Distribution distribution) {
+    return distribution == Distribution::zipf ? "zipf" : "uniform";
+}
+
 Popularity::Popularity(Distribution distribution, std::size_t count, double theta) {
     cumulated_.reserve(count);
     double sum = 0;

@@ -13,6 +13,7 @@
 namespace bank {
 
 enum class Distribution { zipf, uniform };
+const char* to_string(Distribution distribution);
 
 /// Draws account numbers 0 … count - 1. Zipf: number k is drawn in proportion to 1 / (k + 1)^theta, so that a few are
 /// hot.

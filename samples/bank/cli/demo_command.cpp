@@ -2,6 +2,7 @@
 #include "../demo.h"
 #include "../money.h"
 #include "cli.h"
+#include "load_options.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -37,7 +38,6 @@ class ScratchFolder {
 
 struct DemoOptions {
     DemoPlan plan;
-    std::string file;
     bool keep = false;
 };
 
@@ -48,6 +48,7 @@ struct DemoReport {
     double seconds = 0;
     double transfers_per_second = 0;
     std::size_t kills = 0;
+    std::size_t failures = 0;
     std::size_t committed = 0;
     std::size_t rejected = 0;
     std::size_t gave_up = 0;
@@ -72,7 +73,8 @@ std::string milliseconds(std::chrono::microseconds time) {
     return number(static_cast<std::uint64_t>((time.count() + 500) / 1000)) + " ms";
 }
 
-void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& result) {
+/// `scratch`: the store is a file that is removed afterwards unless it is to be kept.
+void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& result, bool scratch) {
     const DemoPlan& plan = options.plan;
     const auto mark = [](bool good) { return std::string{good ? "✓" : "✗"}; };
     const auto line = [](const std::string& name, const std::string& text) {
@@ -82,18 +84,23 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
     std::snprintf(
         rate, sizeof rate, "%.1f s, %s transfers/s, ", result.seconds,
         number(static_cast<std::uint64_t>(static_cast<double>(result.figures.committed) / result.seconds)).c_str());
-    const bool protocol = plan.strategy == "protocol";
     const Recoveries& r = result.recoveries;
 
     print_line("varve: money on the move while its processes are killed\n");
-    line("load", number(plan.transfers) + " Zipf transfers, " + number(plan.accounts) + " accounts, " +
-                     number(plan.processes) + " processes x " + number(plan.workers) + " threads");
-    line("store", protocol ? "one SQLite file, one item at a time (--strategy protocol):"
-                           : "one SQLite file, by its own transactions (--strategy " + plan.strategy + ")");
-    if (protocol) line("", "the same protocol as on stores that have no transactions");
+    const Load& load = plan.load;
+    line("load", number(load.transfers) + (load.distribution == Distribution::zipf ? " Zipf" : "") + " transfers, " +
+                     number(load.accounts) + " accounts, " + number(plan.processes) + " processes x " +
+                     number(load.workers) + " threads");
+    line("store", (scratch ? "one SQLite file" : plan.store) +
+                      (result.natively ? ", by its own transactions" : ", one item at a time") + " (--strategy " +
+                      plan.strategy + (result.natively ? ")" : "):"));
+    if (!result.natively) line("", "the same protocol as on stores that have no transactions");
     line("speed", rate + std::string{"p50 "} + milliseconds(result.figures.percentile(0.5)) + ", p99 " +
                       milliseconds(result.figures.percentile(0.99)));
     line("killed", number(result.kills) + " processes by SIGKILL, in mid-transfer; each was replaced at once");
+    if (result.failures > 0) {
+        line("", number(result.failures) + " ended because the store did not answer, and were replaced, too");
+    }
     line("settled", number(r.undone) + " claims undone, " + number(r.finalised) + " completed by whoever met them, " +
                         number(r.swept) + " by sweepers");
     print_line("");
@@ -121,8 +128,8 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
                               : "broken: " + rules));
     print_line("");
     if (!result.holds()) {
-        print_line("This must never happen. Please report it, with the file.");
-    } else if (protocol) {
+        print_line("This must never happen. Please report it, with what the store holds.");
+    } else if (!result.natively) {
         print_line("So a transfer happens whole or not at all, whoever dies, on any store that can");
         print_line("write ONE item under a condition. Whoever comes by later completes or undoes it.");
     } else {
@@ -130,31 +137,40 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
         print_line("transactions saw to it; --strategy protocol does it on stores that have none.");
     }
     print_line("Try next, with " + cli.program + ":");
-    if (options.keep) {
-        print_line("  --store " + plan.store + " check | balances | statement " + account_id(0));
+    if (options.keep || !scratch) {
+        print_line("  --store '" + plan.store + "' check | balances | statement " + account_id(0));
     } else {
-        print_line(std::string{"  demo --strategy "} + (protocol ? "automatic" : "protocol") +
+        print_line(std::string{"  demo --strategy "} + (result.natively ? "protocol" : "automatic") +
                    " | demo --keep | --help");
     }
 }
 
-int run(const Cli& cli, DemoOptions options, bool strategy_given) {
+/// What the line says of the options that all commands share; the demo has defaults of its own.
+struct Given {
+    bool store;
+    bool strategy;
+};
+
+int run(const Cli& cli, DemoOptions options, Given given) {
     DemoPlan& plan = options.plan;
-    if (strategy_given) plan.strategy = cli.strategy;
+    if (given.strategy) plan.strategy = cli.strategy;
     std::optional<ScratchFolder> folder;
-    if (options.file.empty()) {
+    if (given.store) {
+        plan.store = cli.store;
+        if (plan.store.starts_with("memory:")) {
+            throw varve::ConfigError("processes cannot share '" + plan.store +
+                                     "'; name a store that several of them can open");
+        }
+    } else {
         folder.emplace();
         folder->keep = options.keep;
-        options.file = folder->file();
-    } else {
-        options.keep = true;
-        if (std::filesystem::exists(options.file)) {
-            throw varve::ConfigError("'" + options.file + "' is there already; the demo begins with a fresh file");
-        }
+        plan.store = "sqlite:" + folder->file();
     }
-    plan.store = "sqlite:" + options.file;
     plan.program = own_path();
-    if (!cli.json) print_line("The file: " + options.file + (options.keep ? "" : " (removed afterwards; --keep)"));
+    if (!cli.json) {
+        print_line(folder ? "The file: " + folder->file() + (options.keep ? "" : " (removed afterwards; --keep)")
+                          : "The store: " + plan.store);
+    }
     try {
         const DemoResult result = run_demo(plan);
         if (!result.holds() && folder) options.keep = folder->keep = true;
@@ -167,6 +183,7 @@ int run(const Cli& cli, DemoOptions options, bool strategy_given) {
                            .seconds = result.seconds,
                            .transfers_per_second = static_cast<double>(f.committed) / result.seconds,
                            .kills = result.kills,
+                           .failures = result.failures,
                            .committed = f.committed,
                            .rejected = f.rejected,
                            .gave_up = f.gave_up,
@@ -182,7 +199,7 @@ int run(const Cli& cli, DemoOptions options, bool strategy_given) {
                            .cut_off = result.cut_off,
                            .rules = result.audit.rules}));
         } else {
-            print_screen(cli, options, result);
+            print_screen(cli, options, result, folder.has_value());
         }
         return result.holds() ? exit_done : exit_refused;
     } catch (const Interrupted& interrupted) {
@@ -196,24 +213,17 @@ int run(const Cli& cli, DemoOptions options, bool strategy_given) {
 void add_demo_command(CLI::App& app, Cli& cli) {
     const auto options = std::make_shared<DemoOptions>();
     DemoPlan& plan = options->plan;
-    CLI::App* demo = app.add_subcommand(
-        "demo",
-        "Kill processes in mid-transfer, and see that no money is lost; about a minute, in a fresh SQLite file");
-    demo->add_option("--transfers", plan.transfers)->check(CLI::PositiveNumber)->capture_default_str();
-    demo->add_option("--accounts", plan.accounts)->check(CLI::Range(2, 1'000'000))->capture_default_str();
+    CLI::App* demo = app.add_subcommand("demo",
+                                        "Kill processes in mid-transfer, and see that no money is lost; about a "
+                                        "minute, in a fresh SQLite file, or in the empty store that --store names");
+    add_load_options(*demo, plan.load);
     demo->add_option("--processes", plan.processes)->check(CLI::Range(1, 64))->capture_default_str();
-    demo->add_option("--workers", plan.workers, "threads of each process")
-        ->check(CLI::Range(1, 64))
-        ->capture_default_str();
     demo->add_option("--kills", plan.kills)->check(CLI::NonNegativeNumber)->capture_default_str();
-    demo->add_option("--theta", plan.theta, "how hot some accounts are; 0: none is")
-        ->check(CLI::Range(0.0, 10.0))
-        ->capture_default_str();
-    demo->add_option("--db", options->file, "the file, which must not exist yet; it is kept");
     demo->add_flag("--keep", options->keep, "keep the file, to look at it afterwards");
     demo->callback([&app, &cli, options] {
-        const bool strategy_given = app.get_option("--strategy")->count() > 0;
-        cli.chosen = [&cli, options, strategy_given] { return run(cli, *options, strategy_given); };
+        const Given given{.store = app.get_option("--store")->count() > 0,
+                          .strategy = app.get_option("--strategy")->count() > 0};
+        cli.chosen = [&cli, options, given] { return run(cli, *options, given); };
     });
 }
 

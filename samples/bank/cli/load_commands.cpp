@@ -4,6 +4,7 @@
 #include "../progress.h"
 #include "../told.h"
 #include "cli.h"
+#include "load_options.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -103,7 +104,6 @@ void tell(const Told& told) {
 
 struct PayOptions {
     Load load;
-    std::string distribution = "zipf";
     bool tell = false;
     bool check = false;
 };
@@ -121,8 +121,7 @@ Observer telling(varve::Application& bank) {
                 }};
 }
 
-int run_pay(const Cli& cli, PayOptions options) {
-    options.load.distribution = options.distribution == "zipf" ? Distribution::zipf : Distribution::uniform;
+int run_pay(const Cli& cli, const PayOptions& options) {
     const auto bank = cli.open();
     open_accounts(*bank, options.load);
     const auto began = std::chrono::steady_clock::now();
@@ -157,25 +156,8 @@ int run_pay(const Cli& cli, PayOptions options) {
 
 void add_load_commands(CLI::App& app, Cli& cli) {
     const auto options = std::make_shared<PayOptions>();
-    Load& load = options->load;
     CLI::App* pay = app.add_subcommand("pay", "Run a load of transfers between random accounts, and measure it");
-    pay->add_option("--transfers", load.transfers, "how many")->capture_default_str();
-    pay->add_option("--workers", load.workers, "threads, each waiting for its transfer before it begins the next")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
-    pay->add_option("--accounts", load.accounts, "among how many accounts; missing ones are opened")
-        ->check(CLI::Range(2, 10'000'000))
-        ->capture_default_str();
-    pay->add_option("--distribution", options->distribution, "of the accounts: zipf (some are hot) or uniform")
-        ->check(CLI::IsMember({"zipf", "uniform"}).description(""))
-        ->capture_default_str();
-    pay->add_option("--theta", load.theta, "how hot: account k is drawn in proportion to 1/k^theta")
-        ->check(CLI::Range(0.0, 10.0))
-        ->capture_default_str();
-    pay->add_option("--opening-cents", load.opening, "deposited to each account that is opened")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
-    pay->add_option("--seed", load.seed, "of the random numbers; 0: another one each time")->capture_default_str();
+    add_load_options(*pay, options->load);
     pay->add_flag("--check", options->check, "check the books afterwards");
     pay->add_flag("--tell", options->tell, "a JSON line for each transfer that begins or ends, for a parent process");
     pay->callback([&cli, options] { cli.chosen = [&cli, options] { return run_pay(cli, *options); }; });

@@ -16,8 +16,8 @@ TEST(Demo, survives_kills_and_says_so) {
     for (const char* strategy : {"automatic", "protocol"}) {
         const ScratchBank bank;
         const Ran run =
-            ScratchBank::run_plain({"--strategy", strategy, "demo", "--db", bank.file(), "--accounts", "50",
-                                    "--transfers", "400", "--processes", "3", "--workers", "2", "--kills", "3"});
+            ScratchBank::run_plain({"--strategy", strategy, "--store", "sqlite:" + bank.file(), "demo", "--accounts",
+                                    "50", "--transfers", "400", "--processes", "3", "--workers", "2", "--kills", "3"});
         EXPECT_EQ(run.code, 0) << run.output;
         EXPECT_NE(run.output.find("3 processes by SIGKILL"), std::string::npos) << run.output;
         EXPECT_NE(run.output.find("50,000.00  ✓"), std::string::npos) << run.output;
@@ -32,10 +32,14 @@ TEST(Demo, survives_kills_and_says_so) {
     }
 }
 
-TEST(Demo, a_file_that_is_there_is_left_alone) {
+TEST(Demo, processes_cannot_share_memory) {
+    EXPECT_EQ(ScratchBank::run_plain({"--store", "memory:", "demo"}).code, 2);
+}
+
+TEST(Demo, a_bank_that_is_there_is_left_alone) {
     const ScratchBank bank;
     ASSERT_EQ(bank.run({"open", "alice"}).code, 0);
-    EXPECT_EQ(ScratchBank::run_plain({"demo", "--db", bank.file()}).code, 2);
+    EXPECT_EQ(bank.run({"demo"}).code, 2);
     EXPECT_EQ(bank.run({"statement", "alice"}).code, 0);
 }
 
@@ -43,7 +47,8 @@ TEST(Demo, stops_its_processes_when_it_is_told_to_stop) {
     // Whoever loses its parent becomes a child of this process, so nobody can be left behind unseen.
     ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     const ScratchBank bank;
-    Child demo = ScratchBank::start({"demo", "--db", bank.file(), "--accounts", "50", "--transfers", "1000000"});
+    Child demo =
+        ScratchBank::start({"--store", "sqlite:" + bank.file(), "demo", "--accounts", "50", "--transfers", "1000000"});
     const std::string task = std::to_string(demo.pid());
     const std::string children = "/proc/" + task + "/task/" + task + "/children";
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};

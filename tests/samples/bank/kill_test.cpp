@@ -11,12 +11,9 @@ TEST(Kill, twenty_four_killed_processes_lose_nothing_under_the_protocol) {
     const DemoResult result = run_demo({.program = BANK_PROGRAM,
                                         .store = bank.url(),
                                         .strategy = "protocol",
-                                        .accounts = 20,
-                                        .transfers = 1'200,
+                                        .load = {.workers = 3, .transfers = 1'200, .accounts = 20, .theta = 0.5},
                                         .processes = 3,
-                                        .workers = 3,
                                         .kills = 24,
-                                        .theta = 0.5,
                                         .lease = std::chrono::milliseconds{300}});
     EXPECT_EQ(result.kills, 24u);
     EXPECT_EQ(result.before, 20 * 1'000'00);

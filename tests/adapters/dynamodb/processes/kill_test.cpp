@@ -1,0 +1,91 @@
+// The bank's processes are killed while they pay, and so is the server; then the books are checked.
+
+#include "../local_server.h"
+#include "demo.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+class Kill : public ::testing::TestWithParam<LocalServer::Kind> {
+  protected:
+    void SetUp() override {
+        std::string name = (std::filesystem::temp_directory_path() / "varve-kill-XXXXXX").string();
+        ASSERT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+        try {
+            server_ = std::make_unique<LocalServer>(GetParam(), (folder_ / "store").string());
+        } catch (const ServerMissing& missing) {
+            GTEST_SKIP() << missing.what();
+        }
+    }
+    void TearDown() override {
+        server_.reset();
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+
+    bank::DemoPlan plan(std::size_t kills) const {
+        return {.program = VARVE_BANK,
+                .store = server_->url("bank"),
+                .strategy = "automatic",
+                .load = {.workers = 3, .transfers = transfers(), .accounts = 20, .theta = 0.5},
+                .processes = 3,
+                .kills = kills,
+                .lease = std::chrono::milliseconds{300}};
+    }
+    /// Acknowledged transfers are there, whole; refused ones are not; none is there by half; no cent is lost; versions
+    /// have no holes; rows are as the events say; no claim is left.
+    static void expect_sound(const bank::DemoResult& result) {
+        EXPECT_EQ(result.before, 20 * 1'000'00);
+        EXPECT_EQ(result.after, result.before);
+        EXPECT_EQ(result.acknowledged.whole, result.acknowledged.total());
+        EXPECT_EQ(result.acknowledged.total(), result.figures.committed);
+        EXPECT_EQ(result.refused.absent, result.refused.total());
+        EXPECT_EQ(result.cut_off.half, 0u);
+        for (const bank::Audit::Rule& rule : result.audit.rules) {
+            EXPECT_TRUE(rule.holds()) << rule.name << ": " << ::testing::PrintToString(rule.broken);
+        }
+        std::cout << result.acknowledged.total() << " acknowledged, " << result.cut_off.total() << " cut off, "
+                  << result.failures << " processes failed, " << result.seconds << " s\n";
+    }
+
+    /// dynalite on files is slow.
+    static std::size_t transfers() { return GetParam() == LocalServer::Kind::dynoxide ? 500 : 300; }
+
+    std::filesystem::path folder_;
+    std::unique_ptr<LocalServer> server_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, Kill, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
+                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
+                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
+                         });
+
+TEST_P(Kill, twelve_killed_processes_lose_nothing) {
+    const bank::DemoResult result = run_demo(plan(12));
+    EXPECT_EQ(result.kills, 12u);
+    EXPECT_GT(result.cut_off.total(), 0u);
+    expect_sound(result);
+}
+
+TEST_P(Kill, a_server_that_is_killed_and_started_again_on_its_files_has_every_acknowledged_transfer) {
+    bank::DemoPlan plan = this->plan(0);
+    std::size_t killed = 0;
+    constexpr std::size_t kills = 3;
+    plan.watch = [&](std::size_t ended) {
+        if (killed == kills || ended < (killed + 1) * transfers() / (kills + 1)) return;
+        ++killed;
+        server_->kill_now();
+        server_->start_again();
+    };
+    const bank::DemoResult result = run_demo(plan);
+    EXPECT_EQ(killed, kills);
+    expect_sound(result);
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
