@@ -7,7 +7,9 @@
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
 
+#include <atomic>
 #include <semaphore>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -442,6 +444,29 @@ TEST(HeartbeatThread, keeps_all_locks_of_one_object_with_one_batch_and_sleeps_in
     EXPECT_FALSE(b.is_lost());
     EXPECT_EQ(locks.metrics().heartbeats, 2u * quarters / 2);
     EXPECT_EQ(counting->counts().write_batches, quarters / 2u);
+}
+
+TEST(HeartbeatThread, tells_of_a_loss_when_its_heartbeat_is_refused) {
+    ToldClock clock;
+    const auto store = open("memory:");
+    Locks locks{store, {.time_to_live = 8s}, {.clock = clock}};
+    std::atomic<bool> told = false;
+    std::thread::id teller;
+    const Lock lock = locks.acquire("a", {.on_lost = [&] {
+                                        teller = std::this_thread::get_id();
+                                        told = true;
+                                        told.notify_all();
+                                    }});
+    const locks::Holder held = locks.inspect("a").holder;
+    const store::Write theft = locks::enter(
+        "a", held, {.fence = 2, .owner = "somebody whose clock is ahead", .ticket = 2, .expires = held.expires});
+    EXPECT_TRUE(std::holds_alternative<store::Applied>(store->write({&theft, 1}).front()));
+    clock.advance_when_asleep(2s);
+    clock.advance_when_asleep(2s);
+    told.wait(false);
+    EXPECT_NE(teller, std::this_thread::get_id());
+    EXPECT_TRUE(lock.is_lost());
+    EXPECT_TRUE(lock.lost().stop_requested());
 }
 
 }  // namespace
