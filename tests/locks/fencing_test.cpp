@@ -174,12 +174,12 @@ TEST(FencedCommand, costs_1_write_and_2_round_trips_more_where_it_does_not) {
     const auto cost = [&](const CommandOptions& options) {
         store->reset();
         static_cast<void>(bank.execute<Account>("alice", Deposit{5}, options).value());
-        later.drain();
         return store->counts();
     };
     const testing::RequestCounts plain = cost({});
     const testing::RequestCounts fenced = cost({.fenced_by = &lock});
     EXPECT_EQ(fenced.writes, plain.writes + 1);
+    EXPECT_EQ(fenced.round_trips(), plain.round_trips() + 2);
     EXPECT_EQ(fenced.reads, 1u);
 }
 

@@ -12,7 +12,7 @@ enum class ErrorKind {
     conflict,      ///< others kept winning until the retries were used up; nothing was changed
     in_doubt,      ///< the outcome is unknown: it may have happened, or may happen later
     unavailable,   ///< the store did not answer in time or cannot be reached
-    busy,          ///< the store is locked by somebody else for longer than the time allowed
+    busy,          ///< the store or a lock is held by somebody else for longer than the time allowed
     storage_full,  ///< no space left where the store keeps its data
     read_only,     ///< the store refuses writes altogether
     lease_lost,    ///< a lock or lease is no longer one's own
