@@ -10,6 +10,9 @@
 
 #include <curl/curl.h>
 #include <openssl/x509_vfy.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -133,19 +136,29 @@ struct Http::Transfer {
     }
 };
 
-/// libcurl's handles; used by the thread alone, but for `multi` in curl_multi_wakeup.
+/// libcurl's handles, and what they wait for; used by the thread alone, but for `wake`. Which sockets libcurl waits for
+/// is kept in the kernel: asking for each of them anew, and looking at each transfer, would cost every answer in
+/// proportion to how many others are in flight.
 class Http::Handles {
   public:
     Handles() {
         static const CURLcode initialised = curl_global_init(CURL_GLOBAL_DEFAULT);
         multi = initialised == CURLE_OK ? curl_multi_init() : nullptr;
-        if (multi == nullptr) throw UnavailableError("libcurl cannot be initialised");
+        epoll_event woken{.events = EPOLLIN, .data = {.fd = wake_}};
+        if (multi == nullptr || epoll_ < 0 || wake_ < 0 || epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &woken) != 0) {
+            close_all();
+            throw UnavailableError("libcurl cannot be initialised");
+        }
+        curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, &on_socket);
+        curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, static_cast<void*>(this));
+        curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, &on_timer);
+        curl_multi_setopt(multi, CURLMOPT_TIMERDATA, static_cast<void*>(this));
         curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, connections_max);
         curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, connections_max);
     }
     ~Handles() {
         for (CURL* easy : idle_) curl_easy_cleanup(easy);
-        curl_multi_cleanup(multi);
+        close_all();
     }
     Handles(const Handles&) = delete;
     Handles& operator=(const Handles&) = delete;
@@ -161,10 +174,74 @@ class Http::Handles {
         idle_.push_back(easy);
     }
 
+    /// Has `act` return, now or when it is next called.
+    void wake() const {
+        constexpr std::uint64_t once = 1;
+        (void)!write(wake_, &once, sizeof once);
+    }
+    /// Waits until something happens, and has libcurl go on.
+    void act() {
+        std::array<epoll_event, 64> events{};
+        const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), milliseconds_left());
+        int left = 0;
+        for (int i = 0; i < count; ++i) {
+            const epoll_event& event = events[static_cast<std::size_t>(i)];
+            if (event.data.fd == wake_) {
+                std::uint64_t times = 0;
+                (void)!read(wake_, &times, sizeof times);
+                continue;
+            }
+            // Of an error libcurl finds out by itself.
+            const int ready = ((event.events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                              ((event.events & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0);
+            curl_multi_socket_action(multi, event.data.fd, ready, &left);
+        }
+        if (milliseconds_left() == 0) {
+            deadline_.reset();
+            curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &left);
+        }
+    }
+
     CURLM* multi;
     std::map<CURL*, std::unique_ptr<Transfer>> running;
 
   private:
+    using Monotonic = std::chrono::steady_clock;
+
+    static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*) {
+        const int epoll = static_cast<Handles*>(self)->epoll_;
+        epoll_event event{.events = ((what & CURL_POLL_IN) != 0 ? std::uint32_t{EPOLLIN} : 0U) |
+                                    ((what & CURL_POLL_OUT) != 0 ? std::uint32_t{EPOLLOUT} : 0U),
+                          .data = {.fd = socket}};
+        if (what == CURL_POLL_REMOVE) {
+            epoll_ctl(epoll, EPOLL_CTL_DEL, socket, &event);
+        } else if (epoll_ctl(epoll, EPOLL_CTL_MOD, socket, &event) != 0) {
+            return epoll_ctl(epoll, EPOLL_CTL_ADD, socket, &event);
+        }
+        return 0;
+    }
+    static int on_timer(CURLM*, long milliseconds, void* self) {
+        auto& deadline = static_cast<Handles*>(self)->deadline_;
+        deadline.reset();
+        if (milliseconds >= 0) deadline = Monotonic::now() + std::chrono::milliseconds{milliseconds};
+        return 0;
+    }
+    /// Until libcurl wants to be called; -1: never.
+    int milliseconds_left() const {
+        if (!deadline_) return -1;
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline_ - Monotonic::now());
+        constexpr std::chrono::milliseconds minute{60'000};
+        return static_cast<int>(std::clamp(left, std::chrono::milliseconds::zero(), minute).count());
+    }
+    void close_all() {
+        if (multi != nullptr) curl_multi_cleanup(multi);
+        if (epoll_ >= 0) close(epoll_);
+        if (wake_ >= 0) close(wake_);
+    }
+
+    const int epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    const int wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    std::optional<Monotonic::time_point> deadline_;
     std::vector<CURL*> idle_;
 };
 
@@ -177,7 +254,7 @@ Http::~Http() {
         const std::lock_guard lock{mutex_};
         stopping_ = true;
     }
-    curl_multi_wakeup(handles_->multi);
+    handles_->wake();
     thread_.join();
 }
 
@@ -191,7 +268,7 @@ std::vector<HttpAnswer> Http::perform(std::span<const HttpRequest> requests) {
             waiting_.push_back(std::make_unique<Transfer>(requests[i], answers[i], batch));
         }
     }
-    curl_multi_wakeup(handles_->multi);
+    handles_->wake();
     std::unique_lock lock{batch.mutex};
     batch.done.wait(lock, [&batch] { return batch.open == 0; });
     return answers;
@@ -215,8 +292,7 @@ void Http::run() {
             handles_->running.emplace(started.easy, std::move(transfer));
             start(started);
         }
-        int running = 0;
-        curl_multi_perform(handles_->multi, &running);
+        handles_->act();
         int left = 0;
         while (const CURLMsg* message = curl_multi_info_read(handles_->multi, &left)) {
             if (message->msg != CURLMSG_DONE) continue;
@@ -228,8 +304,6 @@ void Http::run() {
             handles_->running.erase(found);
             handles_->give_back(easy);
         }
-        constexpr int idle_milliseconds = 1'000;
-        curl_multi_poll(handles_->multi, nullptr, 0, idle_milliseconds, nullptr);
     }
 }
 
