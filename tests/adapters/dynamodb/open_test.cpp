@@ -73,6 +73,11 @@ TEST(Opening, transactions_are_probed_or_declared) {
     }
 }
 
+TEST(Opening, aws_is_not_asked_for_what_it_has) {
+    // Without credentials or a network: nothing is sent.
+    EXPECT_EQ(dynamodb::open({.prefix = "bank", .region = "eu-west-1"})->capabilities().atomic_writes_max, 100U);
+}
+
 TEST(Opening, tables_that_may_not_be_created_must_be_there) {
     const ScriptedServer server{[](const auto&, std::size_t) {
         return ScriptedServer::Reply{ScriptedServer::answer(

@@ -11,7 +11,7 @@ namespace varve::dynamodb {
 
 /// Whether a server has TransactWriteItems, which makes a batch of up to 100 writes atomic.
 enum class Transactions {
-    probe,  ///< ask it, as the store is opened
+    probe,  ///< ask it, as the store is opened; AWS itself has it
     on,
     off,
 };
