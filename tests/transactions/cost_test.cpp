@@ -61,5 +61,29 @@ TEST(Commands, a_command_on_one_aggregate_costs_one_read_and_one_write) {
     EXPECT_EQ(f.store->counts().round_trips(), 2u);
 }
 
+TEST(Commands, a_transfer_over_known_aggregates_reads_nothing_once_the_one_before_it_is_finalised) {
+    for (const int n : {2, 5, 25}) {
+        Fixture f;
+        const auto pay = [&] {
+            return f.bank.transact([&](Transaction& tx) {
+                for (int i = 0; i < n; ++i) tx.execute<Account>(std::to_string(i), Deposit{1});
+            });
+        };
+        ASSERT_TRUE(pay());
+        f.later.drain();
+        for (int again = 0; again < 3; ++again) {
+            f.store->reset();
+            ASSERT_TRUE(pay());
+            EXPECT_EQ(f.store->counts().round_trips(), 2U) << n;
+            f.later.drain();
+            EXPECT_EQ(f.store->counts().writes, static_cast<std::uint64_t>(2 * n - 1)) << n;
+        }
+        ASSERT_TRUE(pay());
+        f.store->reset();
+        ASSERT_TRUE(pay());
+        EXPECT_GT(f.store->counts().round_trips(), 2U) << "what nobody has seen finalised is looked at";
+    }
+}
+
 }  // namespace
 }  // namespace varve

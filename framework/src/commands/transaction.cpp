@@ -145,6 +145,7 @@ Plan Transaction::plan() const {
     for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
+    if (plan.writes() > 1) plan.finalised = settling();
     return plan;
 }
 
@@ -158,6 +159,23 @@ Plan Transaction::reads() const {
     for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     return plan;
+}
+
+std::function<void(const store::Key&)> Transaction::settling() const {
+    struct Made {
+        const AggregateType* type;
+        std::shared_ptr<const void> state;
+    };
+    std::map<std::string, Made> made;
+    for (const auto& [stream, touched] : aggregates_) {
+        if (!touched.events.empty()) made.emplace(stream, Made{touched.type, touched.own});
+    }
+    return [&repository = world_.repository, made = std::move(made)](const store::Key& slot) {
+        const auto found = made.find(slot.partition);
+        if (found == made.end()) return;
+        const auto& [type, state] = found->second;
+        repository.remember(*type, slot.partition, state, transactions::version_of(slot), true);
+    };
 }
 
 std::vector<Receipt::Written> Transaction::written_by(std::size_t command) const {

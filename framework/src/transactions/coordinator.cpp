@@ -535,16 +535,23 @@ class Attempt {
             writes.push_back(finalise(one));
         }
         const bool has_rows = !plan_.rows.empty();
-        c_.background_.post(
-            [&store = c_.store_, writes = std::move(writes), has_rows, primary = primary().key, tx = claim_.tx] {
-                bool all_answered = true;
-                for (const store::WriteAnswer& answer : store.write(writes)) {
-                    all_answered = all_answered && !std::holds_alternative<Failure>(answer);
-                }
-                if (!has_rows || !(all_answered || VARVE_MUTANT("done before all is finalised"))) return;
-                const store::Write done = mark_done(primary, tx);
-                static_cast<void>(store.write({&done, 1}));
-            });
+        std::vector<bool> tells;  // of each write
+        for (std::size_t i = 1; i < participants_.size(); ++i) {
+            const Participant& one = participants_[i];
+            tells.push_back(plan_.finalised && one.row == nullptr && (one.held == nullptr || one.held->payload));
+        }
+        c_.background_.post([&store = c_.store_, writes = std::move(writes), tells = std::move(tells),
+                             finalised = plan_.finalised, has_rows, primary = primary().key, tx = claim_.tx] {
+            bool all_answered = true;
+            const std::vector<store::WriteAnswer> answers = store.write(writes);
+            for (std::size_t i = 0; i < answers.size(); ++i) {
+                all_answered = all_answered && !std::holds_alternative<Failure>(answers[i]);
+                if (tells[i] && std::holds_alternative<store::Applied>(answers[i])) finalised(writes[i].key);
+            }
+            if (!has_rows || !(all_answered || VARVE_MUTANT("done before all is finalised"))) return;
+            const store::Write done = mark_done(primary, tx);
+            static_cast<void>(store.write({&done, 1}));
+        });
     }
 
     store::Write finalise(const Participant& one) const {

@@ -20,10 +20,11 @@ namespace varve::aggregates {
 /// store. It is set
 ///
 ///  - of what was read, unless the last slot was still claimed in place (StreamRead::unfinalised);
-///  - of what this process wrote as committed at once: a plain append, an atomic request, a protocol's primary.
+///  - of what this process wrote as committed at once: a plain append, an atomic request, a protocol's primary;
+///  - of the other slots of a protocol commit when this process has finalised them, in the background.
 ///
-/// It is not set of the other slots of a protocol commit: these are pending until somebody finalises them, which may be
-/// long after the acknowledgement. Such a state is true all the same; it spares the fold, not the look at its slot.
+/// Until then these are pending, which may be long after the acknowledgement. Such a state is true all the same; it
+/// spares the fold, not the look at its slot.
 struct Known {
     std::shared_ptr<const void> state;  ///< shared by all who use it; nobody changes it
     transactions::Version head = 0;

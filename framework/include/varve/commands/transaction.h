@@ -175,6 +175,8 @@ class Transaction {
     bool asked_for_all() const;
     /// What has become of the aggregates by the commit of plan().
     void remember(const transactions::Commit& commit) const;
+    /// Remembers what becomes of the slots that are pending at the commit (state_cache.h).
+    std::function<void(const store::Key& slot)> settling() const;
 
     const World world_;
     transactions::SettledReader reader_;

@@ -3,6 +3,7 @@
 #include <varve/transactions/row.h>
 #include <varve/transactions/slot.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,6 +57,9 @@ struct Plan {
     std::vector<RowRead> rows_read;
     std::vector<RangeRead> ranges_read;
     store::Item on_primary;  ///< what is stored with the primary slot besides its own payload, whichever slot that is
+    /// Told of each slot that was pending and is finalised now; in the background, after the acknowledgement. Not told
+    /// if others finalise it.
+    std::function<void(const store::Key& slot)> finalised = {};
 
     std::size_t writes() const { return slots.size() + held.size() + rows.size(); }
     bool validates() const { return !heads_read.empty() || !rows_read.empty() || !ranges_read.empty(); }

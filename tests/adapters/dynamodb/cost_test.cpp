@@ -1,0 +1,119 @@
+// What commands cost on the wire: round trips are counted, not timed.
+
+#include "local_server.h"
+#include "scripted_server.h"
+#include "support/account.h"
+#include "support/later.h"
+
+#include <varve/dynamodb/dynamodb.h>
+#include <varve/store/open.h>
+#include <varve/testing/counting_store.h>
+
+#include <condition_variable>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+using namespace account;
+using transactions::Strategy;
+
+/// A server that answers nobody until so many requests are with it at once.
+class Gate {
+  public:
+    explicit Gate(std::size_t opens_at) : opens_at_(opens_at) {}
+
+    ScriptedServer::Reply pass() {
+        std::unique_lock lock{mutex_};
+        ++waiting_;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return waiting_ >= opens_at_; });
+        return {ScriptedServer::answer(200, "{}")};
+    }
+
+  private:
+    const std::size_t opens_at_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t waiting_ = 0;  // guarded by mutex_
+};
+
+TEST(RoundTrips, the_writes_of_a_batch_are_all_in_flight_at_once) {
+    constexpr int writes = 100;
+    Gate gate{writes};
+    ScriptedServer server{[&gate](const ScriptedServer::Request& request, std::size_t) {
+        if (request.header("x-amz-target").ends_with("PutItem")) return gate.pass();
+        return ScriptedServer::Reply{ScriptedServer::answer(
+            200, R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],)"
+                 R"("AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}})")};
+    }};
+    const auto store = dynamodb::open(
+        {.host = server.address(), .prefix = "bank", .region = "eu-west-1", .transactions = Transactions::off});
+    store->ensure_table({.name = "items", .partition_attribute = "id"});
+    std::vector<store::Write> batch;
+    for (int i = 0; i < writes; ++i)
+        batch.push_back({{.table = "items", .partition = std::to_string(i)}, store::Put{}, !store::item_exists()});
+    for (const store::WriteAnswer& answer : store->write(batch))
+        EXPECT_TRUE(std::holds_alternative<store::Applied>(answer));
+}
+
+class Costs : public ::testing::TestWithParam<LocalServer::Kind> {
+  protected:
+    void SetUp() override {
+        try {
+            server_ = std::make_unique<LocalServer>(GetParam());
+        } catch (const ServerMissing& missing) {
+            GTEST_SKIP() << missing.what();
+        }
+        store_ = std::make_shared<testing::CountingStore>(varve::open(server_->url("bank")));
+    }
+
+    /// Round trips until `command` is acknowledged; what comes after it is done before the next.
+    double round_trips(Later& later, const std::function<void(int i)>& command) {
+        constexpr int times = 20;
+        for (int i = 0; i < times; ++i) {
+            command(i);
+            later.drain();
+        }
+        std::uint64_t sum = 0;
+        for (int i = 0; i < times; ++i) {
+            store_->reset();
+            command(i);
+            sum += store_->counts().round_trips();
+            later.drain();
+        }
+        return static_cast<double>(sum) / times;
+    }
+
+    std::unique_ptr<LocalServer> server_;
+    std::shared_ptr<testing::CountingStore> store_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, Costs, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
+                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
+                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
+                         });
+
+TEST_P(Costs, a_command_on_a_known_aggregate_takes_one_round_trip) {
+    Later later;
+    Application bank{store_, {.executor = &later}};
+    EXPECT_LE(round_trips(later, [&](int) { ASSERT_TRUE(bank.execute<Account>("alice", Deposit{1})); }), 1.1);
+}
+
+TEST_P(Costs, a_transfer_takes_as_many_round_trips_whatever_its_size) {
+    for (const int n : {2, 5, 25}) {
+        Later later;
+        Application bank{store_, {.transactions = {.strategy = Strategy::protocol}, .executor = &later}};
+        const double taken = round_trips(later, [&](int) {
+            ASSERT_TRUE(bank.transact([&](Transaction& tx) {
+                for (int i = 0; i < n; ++i)
+                    tx.execute<Account>(std::to_string(n) + "." + std::to_string(i), Deposit{1});
+            }));
+        });
+        EXPECT_LE(taken, 2.2) << n;
+    }
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
