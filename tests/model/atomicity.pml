@@ -7,6 +7,8 @@
  * requests that anybody may have sent. A bystander's request is justified by what somebody once read: `saw...`.
  *
  * -DSCEN=n picks who meets whom; -DHOLD prepares the primary too (needed as soon as reads are validated, see serializability.pml);
+ * -DADOPT: an owner that finds a secondary void at another epoch goes on there: the stream has not moved, its decision stands.
+ * It may have been its own pending that was undone, so now an undo of the one epoch and a pending at the other may meet.
  * -DLIVE checks progress instead. Mutations break ONE rule each; run expects the checker to find the damage.
  */
 #define FREE 0
@@ -56,6 +58,10 @@ hidden byte ag[6] = {0,1,2, 1,2,9};   hidden byte np[3] = {3,2,0};  hidden byte 
 #define NO 2
 #define NAGG 3
 hidden byte ag[6] = {0,1,2, 0,1,2};   hidden byte np[3] = {3,3,0};  hidden byte esc[3] = {0,0,0}; hidden byte nat[3] = {0,0,0};
+#elif SCEN==11         /* a transaction, and a plain append to its secondary */
+#define NO 2
+#define NAGG 2
+hidden byte ag[6] = {0,1,9, 1,9,9};   hidden byte np[3] = {2,1,0};  hidden byte esc[3] = {0,0,0}; hidden byte nat[3] = {0,0,0};
 #endif
 #ifndef TRIES
 #define TRIES 1        /* attempts per command; each is a transaction of its own */
@@ -159,7 +165,23 @@ inline check() { d_step {
 #endif
   x=0; y=0; z=0 } }
 
+#ifdef ADOPT           /* an undo carries the epoch at which somebody has seen the pending: its own slot's */
+#define EPOCHS 3       /* epochs up to here are adopted */
+byte pended[NT*3], adopted;
+#define PENDED(a,i) pended[(a)*3+(i)]
+#ifdef UNDO_ANY_EPOCH  /* mutation: undo checks the transaction only */
+#define AT(k,e) 1
+#else
+#define AT(k,e) (s[k].ep==(e))
+#endif
+#define CAN_UNDO(a,i,e) CAN((sawA&B(a)) && i<NP(a) && (PENDED(a,i)&B(e)) && OURS(K(a,i),a,PEND) && AT(K(a,i),e), do_undo_at(K(a,i),e))
+#define UNDO(a,i) CAN_UNDO(a,i,0) CAN_UNDO(a,i,1) CAN_UNDO(a,i,2) CAN_UNDO(a,i,3)
+inline do_undo_at(k,e) { s[k].ep=(e)+1; s[k].st=FREE; s[k].by=0; check() }
+inline do_prepare(a,i) { s[K(a,i)].st=PEND; s[K(a,i)].by=a; PENDED(a,i)=PENDED(a,i)|B(s[K(a,i)].ep); check() }
+#else
+#define UNDO(a,i) CAN((sawA&B(a)) && i<NP(a) && UNDOABLE(K(a,i),a), do_undo(K(a,i)))
 inline do_prepare(a,i) { s[K(a,i)].st=PEND; s[K(a,i)].by=a; check() }
+#endif
 inline do_commit(a) {                                  /* HELD: at the commit every participant is prepared by this attempt */
   assert(NP(a)<2 || (s[K(a,1)].st==PEND && s[K(a,1)].by==a));
   assert(NP(a)<3 || (s[K(a,2)].st==PEND && s[K(a,2)].by==a));
@@ -230,11 +252,18 @@ again:
           if
           :: FREEAT(K(a,i),E(a,i)) -> do_prepare(a,i)
           :: OURS(K(a,i),a,PEND) -> skip                         /* an own earlier request got through */
+#ifdef ADOPT
+          :: i>0 && s[K(a,i)].st==FREE && s[K(a,i)].ep!=E(a,i) && s[K(a,i)].ep<=EPOCHS ->
+             E(a,i)=s[K(a,i)].ep; adopted=adopted|B(a); i--
+#endif
           :: else -> i=0; goto aborted
           fi; i++ }
      :: atomic { i>=NP(a) -> i=0; break }
      od;
      com = com|B(a);                                             /* 4. commit */
+#ifdef ADOPT_PRIMARY   /* mutation: the primary, too, is taken at another epoch than the prepares have named */
+     if :: atomic { s[K(a,0)].st==FREE && s[K(a,0)].ep!=E(a,0) -> E(a,0)=s[K(a,0)].ep } :: skip fi;
+#endif
      if
      :: atomic { READY(a) -> do_commit(a); ok=1 }
      :: ok=0                                                     /* refused, or the answer got lost */
@@ -262,14 +291,14 @@ stop: skip
 #define CAN(c,w) :: atomic { (c) -> w }
 #define PREP(a,i) CAN((sent&B(a)) && i<NP(a) && FREEAT(K(a,i),E(a,i)), do_prepare(a,i))
 #define SETTLE(a,i) CAN((sawC&B(a)) && i<NP(a) && OURS(K(a,i),a,PEND), s[K(a,i)].st=COMM; check()) \
-                    CAN((sawA&B(a)) && i<NP(a) && UNDOABLE(K(a,i),a), do_undo(K(a,i)))
+                    UNDO(a,i)
 #ifdef NOFENCE         /* mutation: undo an undecided transaction without fencing its primary */
 #define UNFENCED(a) CAN((sent&B(a)) && UNDECIDED(a) && !(sawA&B(a)), sawA=sawA|B(a))
 #else
 #define UNFENCED(a)
 #endif
 #ifdef HOLD
-#define PREP0(a) PREP(a,0) CAN((sawA&B(a)) && UNDOABLE(K(a,0),a), do_undo(K(a,0)))
+#define PREP0(a) PREP(a,0) UNDO(a,0)
 #else
 #define PREP0(a)
 #endif
