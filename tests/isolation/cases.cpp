@@ -293,8 +293,8 @@ Scenario g2(World& w, Level level) {
 
 }  // namespace
 
-World::World(std::shared_ptr<store::ItemStore> store, Subject subject, Way way)
-    : store_(std::move(store)), subject_(subject) {
+World::World(std::shared_ptr<store::ItemStore> store, Subject subject, Way way, std::uint64_t seed)
+    : store_(std::move(store)), subject_(subject), random_(seed) {
     for (auto& party : parties_) party = make(way, std::chrono::milliseconds{20});
     bystander_ = make(way == Way::reserved ? Way::protocol : way, std::chrono::milliseconds{2});
 }

@@ -5,6 +5,7 @@
 #include <varve/testing/seeded_random.h>
 #include <varve/varve.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +26,9 @@ enum class Level {
     serializable,      ///< within the transaction that writes, if any is written
 };
 
+inline constexpr Level levels[] = {Level::uncommitted, Level::committed, Level::expected_version, Level::snapshot,
+                                   Level::serializable};
+
 /// What holds the values that a case is about. Each is named; one that nobody has written is 0.
 enum class Subject { rows, streams };
 
@@ -35,10 +39,18 @@ enum class Way {
     reserved,  ///< in the framework's steps, having reserved the streams first
 };
 
+inline const char* to_string(Subject subject) {
+    return subject == Subject::rows ? "rows" : "streams";
+}
+inline const char* to_string(Way way) {
+    return way == Way::native ? "native" : way == Way::protocol ? "protocol" : "reserved";
+}
+
 /// Two parties and a store between them, on which cases run one after the other.
 class World {
   public:
-    World(std::shared_ptr<store::ItemStore> store, Subject subject, Way way);
+    /// Worlds that share a store need each another seed, or they would give out the same ids.
+    World(std::shared_ptr<store::ItemStore> store, Subject subject, Way way, std::uint64_t seed = 1);
 
     Application& party(std::size_t i) { return *parties_.at(i); }
     /// Commits from within a party's transaction, as somebody else.
@@ -46,7 +58,10 @@ class World {
     Interleaving& interleaving() { return interleaving_; }
     Subject subject() const { return subject_; }
     /// A name that nobody has used.
-    std::string fresh(const std::string& name) { return name + "-" + std::to_string(++names_); }
+    std::string fresh(const std::string& name) {
+        static std::atomic<int> names = 0;  // worlds may share a store
+        return name + "-" + std::to_string(++names);
+    }
 
     /// As single calls of a reader: all values at once at a level. nullopt: refused, the reader may try again.
     std::optional<std::vector<int>> read(Application& by, const std::vector<std::string>& names, Level level);
@@ -69,11 +84,10 @@ class World {
     const Subject subject_;
     Interleaving interleaving_;
     SteppedClock clock_{interleaving_};
-    testing::SeededRandom random_{1};
+    testing::SeededRandom random_;
     AtOnce at_once_;
     std::array<std::unique_ptr<Application>, 2> parties_;
     std::unique_ptr<Application> bystander_;
-    int names_ = 0;
 };
 
 /// Two parties, and whether what the case is named after has happened.

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -105,6 +106,11 @@ class Interleaving {
     std::array<unsigned, 2> budget_{};  // each used by its own party only, while it has the turn
     std::array<bool, 2> cut_{};
 };
+
+inline std::string to_string(const Interleaving::Schedule& schedule) {
+    return "party " + std::to_string(schedule.begins) + " went " + std::to_string(schedule.first_run) +
+           " steps, then the other one " + std::to_string(schedule.second_run);
+}
 
 /// Calls `run` with every schedule there is, until it returns nullopt.
 inline void every_schedule(const std::function<std::optional<Interleaving::Cut>(const Interleaving::Schedule&)>& run) {

@@ -15,10 +15,6 @@
 namespace varve::isolation {
 namespace {
 
-std::string name_of(Way way) {
-    return way == Way::native ? "native" : way == Way::protocol ? "protocol" : "reserved";
-}
-
 /// A store of an adapter in a directory of its own, removed at the end.
 class Scratch {
   public:
@@ -41,9 +37,6 @@ class Scratch {
     std::filesystem::path directory_;
 };
 
-constexpr Level levels[] = {Level::uncommitted, Level::committed, Level::expected_version, Level::snapshot,
-                            Level::serializable};
-
 struct Row {
     Adapter adapter;
     Subject subject;
@@ -51,8 +44,7 @@ struct Row {
     Case what;
 
     std::string name() const {
-        std::string name =
-            adapter.name + (subject == Subject::rows ? "_rows_" : "_streams_") + name_of(way) + "_" + what.name;
+        std::string name = adapter.name + "_" + to_string(subject) + "_" + to_string(way) + "_" + what.name;
         std::ranges::replace(name, '-', '_');
         return name;
     }
@@ -94,8 +86,7 @@ Tried try_every_schedule(const Row& row, const Case& what, Level level) {
         const Scenario scenario = what.make(world, level);
         const Interleaving::Cut cut = world.interleaving().run(scenario.parties, schedule);
         if (!scenario.happened()) return cut;
-        tried.found = "party " + std::to_string(schedule.begins) + " went " + std::to_string(schedule.first_run) +
-                      " steps, then the other one " + std::to_string(schedule.second_run);
+        tried.found = to_string(schedule);
         return std::nullopt;
     });
     return tried;
@@ -122,7 +113,7 @@ TEST(Rejections, rest_on_one_moment) {
             for (const Way way : {Way::native, Way::protocol}) {
                 const Case& what = read_skew_of_a_rejection();
                 const Tried tried = try_every_schedule({adapter, subject, way, what}, what, Level::serializable);
-                EXPECT_EQ(tried.found, "") << adapter << " " << name_of(way);
+                EXPECT_EQ(tried.found, "") << adapter << " " << to_string(way);
                 EXPECT_GT(tried.schedules, 5u);
             }
         }

@@ -86,7 +86,9 @@ included. *prevented*: it came about in none of them. ***happens***: it came abo
 each adapter:)";
     const char* separator = " ";
     for (const Adapter& adapter : adapters) out << std::exchange(separator, ", ") << adapter.name;
-    out << R"(.
+    out << R"(. On
+DynamoDB's servers, dynoxide and dynalite, each cell is tested with the schedule that brings the case about in memory, or
+with a sample of those that do not.
 
 In varve the level is a property of a READ. All writes are made in transactions, and transactions are strictly
 serializable over everything that they read and write inside. So a column says what may come of values that were read at
