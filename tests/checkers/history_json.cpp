@@ -163,7 +163,10 @@ class Parser {
     }
 
     std::int64_t value(const Json& v) {
-        if (!text_values_) return v.GetInt64();
+        if (!text_values_) {
+            if (!v.IsInt64()) fail("a value must be an integer or a string");
+            return v.GetInt64();
+        }
         std::string name = exact(v, "a value");
         const auto [it, fresh] = names_.emplace(name, static_cast<std::int64_t>(names_.size()));
         if (fresh) named_->push_back(std::move(name));

@@ -320,6 +320,8 @@ TEST(HistoryJson, an_error_names_its_place) {
         "history 0 \"h\", transaction 0 (id 7): completes before it was invoked");
     EXPECT_EQ(complaint(R"([{"name": "h", "txns": [{"id": 7, "status": "ok", "ops": [["append", "x", 1.5]]}]}])"),
               "history 0 \"h\", transaction 0 (id 7), operation 0: a value must be an integer or a string");
+    EXPECT_EQ(complaint(R"([{"name": "h", "txns": [{"id": 7, "status": "ok", "ops": [["append", "x", null]]}]}])"),
+              "history 0 \"h\", transaction 0 (id 7), operation 0: a value must be an integer or a string");
 }
 
 TEST(HistoryJson, strings_and_integers_are_told_apart) {
