@@ -81,9 +81,9 @@ TEST_F(Reserving, keeps_what_it_holds_from_expiring_while_it_waits_for_more) {
     const store::Write prepare = prepare_slot(in_the_way, 0, older, {});
     static_cast<void>(inner->write({&prepare, 1}));
 
+    std::size_t renewals = 0;
     Reservation reservation{coordinator, "t", since};
     reservation.hold("a");
-    std::size_t renewals = 0;
     store.before_write = [&](auto) { ++renewals; };
     store.before_read = [&] {  // each time it looks whether the older one is still there
         EXPECT_GT(claim(slot_key("a", 1))->lease, clock.now());
