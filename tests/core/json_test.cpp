@@ -350,6 +350,17 @@ TEST(Json, a_variant_is_an_object_with_one_member_named_by_the_alternative) {
               "$.Deposited.cents: expected an integer, found a string");
 }
 
+struct Named {
+    std::string name;
+};
+
+TEST(Json, a_field_called_name_does_not_name_its_alternative) {
+    using Party = std::variant<Named, Renamed>;
+    const std::string text = encode(Party{Named{"Ann"}});
+    EXPECT_EQ(text, R"({"Named":{"name":"Ann"}})");
+    EXPECT_EQ(encode(decoded<Party>(text)), text);
+}
+
 TEST(Json, maps_have_strings_integers_or_enums_as_keys) {
     const std::map<std::int16_t, std::string> numbers{{-5, "a"}, {300, "b"}};
     EXPECT_EQ(encode(numbers), R"({"-5":"a","300":"b"})");

@@ -140,6 +140,16 @@ TEST_F(Upcaster, an_unknown_event_is_refused_with_the_name_that_was_meant) {
     EXPECT_NE(message.find("no event of this name (did you mean 'Deposited'?"), std::string::npos) << message;
 }
 
+struct Registered {
+    std::string name;
+};
+
+TEST(EventName, is_the_types_although_a_field_is_called_name) {
+    const EventData stored = encode_event(Registered{"Ann"});
+    EXPECT_EQ(stored.type, "Registered");
+    EXPECT_EQ(stored.data, R"({"name":"Ann"})");
+}
+
 TEST_F(Upcaster, old_data_that_the_old_schema_cannot_read_is_refused) {
     append({"Deposited", 1, R"({"amount":12})"});
     const std::string message = corruption_of([&] { deposits<third::Deposited>(); });

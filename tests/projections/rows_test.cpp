@@ -510,6 +510,17 @@ TEST_P(RowsTest, have_keys_of_one_part_or_of_two) {
     EXPECT_THROW(change([](Transaction& tx) { tx.rows<Balance>().erase({"alice", "01"}); }), InvalidError);
 }
 
+struct Pile {
+    static constexpr std::string_view table = "piles";
+    bool sorted = true;
+    std::string name;
+};
+
+TEST_P(RowsTest, may_have_fields_called_as_what_describes_read_models) {
+    change([](Transaction& tx) { tx.rows<Pile>().put("a", {.sorted = true, .name = "paper"}); });
+    EXPECT_EQ(bank_.rows<Pile>().get("a")->name, "paper");
+}
+
 TEST_P(RowsTest, have_one_shape_per_table) {
     Application later_version{store_, options()};
     EXPECT_THROW(static_cast<void>(later_version.rows<BalanceSorted>()), ConfigError);

@@ -9,7 +9,9 @@ struct Open {};
 struct Close {};
 
 struct Account {
-#if !defined(WITHOUT_NAME)
+#if defined(WITH_A_FIELD_CALLED_NAME)
+    std::string name;
+#elif !defined(WITHOUT_NAME)
     static constexpr std::string_view name = "account";
 #endif
 #if defined(WITH_EVENT_NO_VARIANT)

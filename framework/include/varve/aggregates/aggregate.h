@@ -65,11 +65,7 @@ template <class T>
 constexpr bool check_aggregate() {
     static_assert(std::is_default_constructible_v<T> && std::is_copy_constructible_v<T>,
                   "an aggregate needs a default constructor (the state before any event) and a copy constructor");
-    static_assert(
-        requires {
-            { T::name } -> std::convertible_to<std::string_view>;
-        },
-        "an aggregate needs 'static constexpr std::string_view name'");
+    static_assert(NamesItself<T>, "an aggregate needs 'static constexpr std::string_view name'");
     static_assert(
         requires { typename T::Event; }, "an aggregate needs 'using Event = std::variant<…>' of its events");
     static_assert(is_variant<typename T::Event>, "an aggregate's Event is a std::variant of its events");

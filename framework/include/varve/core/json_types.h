@@ -252,7 +252,7 @@ struct MapOf {
 /// The member that stands for an alternative of a variant: T::name if there is one, else the type's name.
 template <class T>
 consteval std::string_view alternative_name() {
-    if constexpr (requires { std::string_view{T::name}; }) {
+    if constexpr (NamesItself<T>) {
         return T::name;
     } else {
         static_assert(std::is_class_v<T> || std::is_enum_v<T>,

@@ -1,8 +1,16 @@
 #pragma once
 
+#include <concepts>
 #include <string_view>
 
 namespace varve {
+
+/// T has a static member `name` that is a text. A field of that name is something else.
+template <class T>
+concept NamesItself = requires {
+    { *&T::name } -> std::convertible_to<std::string_view>;
+};
+
 namespace detail {
 
 /// The compiler's own spelling of this function, T included; `auto` keeps other types out of it.

@@ -31,9 +31,7 @@ namespace varve {
 
 template <class Event>
 constexpr std::string_view event_name() {
-    if constexpr (requires {
-                      { Event::name } -> std::convertible_to<std::string_view>;
-                  }) {
+    if constexpr (NamesItself<Event>) {
         return Event::name;
     } else {
         return type_name<Event>();

@@ -45,7 +45,7 @@ struct RowRange {
 
 template <class T>
 concept ReadModel = requires {
-    { T::table } -> std::convertible_to<std::string_view>;
+    { *&T::table } -> std::convertible_to<std::string_view>;
 }
 &&std::default_initializable<T>;
 
@@ -67,7 +67,7 @@ RowKey row_key(const store::Key& key);
 template <ReadModel T>
 constexpr bool is_sorted() {
     if constexpr (requires {
-                      { T::sorted } -> std::convertible_to<bool>;
+                      { *&T::sorted } -> std::convertible_to<bool>;
                   }) {
         return T::sorted;
     } else {
