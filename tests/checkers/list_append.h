@@ -15,9 +15,9 @@
 ///
 /// Sound: what is reported did happen, whatever the in-doubt transactions did. Knows no layer of varve.
 ///
-///     History history{"transfers", {{"t1", 0, Status::ok, 1, 2, {Append{"x", 7}}}, {"t2", 1, Status::ok, 3, 4,
-///     {Read{"x", {}}}}}}; for (const Finding& f : check(history)) std::cerr << name(f.anomaly) << ": " <<
-///     f.explanation[0];   // G-single-realtime
+///     History history{"transfers", {{"t1", 0, Status::ok, 1, 2, {Append{"x", 7}}},
+///                                   {"t2", 1, Status::ok, 3, 4, {Read{"x", {}}}}}};
+///     for (const Finding& f : check(history)) std::cerr << name(f.anomaly) << "\n";   // G-single-realtime
 ///
 /// Threads: free functions without state; call them from anywhere.
 namespace varve::checkers {

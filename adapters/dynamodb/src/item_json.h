@@ -15,9 +15,9 @@
 
 // How an item is stored, for anybody who reads or writes it with another client:
 //
-//     item      := { key attributes, attributes }         one flat map, as the table's key schema and the port name
-//     them attribute := name ":" value value     := {"S": text} | {"N": integer of 64 bits} | {"B": base64 of the
-//     bytes}
+//     item      := { key attributes, attributes }      one flat map; the key's are named by the table's schema
+//     attribute := name ":" value
+//     value     := {"S": text} | {"N": integer of 64 bits} | {"B": base64 of the bytes}
 //
 // The partition key is S; a sort key is N or S. Attributes of other types, and numbers that are no 64-bit integers, are
 // somebody else's: they are passed over when an item is read, and stay as they are when it is updated.
