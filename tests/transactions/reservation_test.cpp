@@ -7,6 +7,8 @@
 #include <varve/transactions/reservation.h>
 #include <varve/varve.h>
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace varve::transactions {
@@ -49,16 +51,27 @@ TEST_F(Reserving, holds_the_slot_after_the_head_for_a_query_and_a_write) {
     EXPECT_TRUE(claim(slot_key("a", 3)));
 }
 
-TEST_F(Reserving, follows_a_stream_that_moves_on_with_one_write_for_each_version) {
+TEST_F(Reserving, follows_a_stream_that_has_moved_on_with_the_next_write) {
     inner->reset();
-    store.before_write = [&, version = Version{0}](auto) mutable {
-        if (version < 5) append("a", ++version);
+    store.before_write = [&, moved = false](auto) mutable {
+        if (!std::exchange(moved, true)) append("a", 1);
     };
     Reservation reservation{coordinator, "t", since};
     reservation.hold("a");
-    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 6));
+    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 2));
     EXPECT_EQ(inner->counts().queries, 1u) << "the refusal shows the new head";
     EXPECT_EQ(inner->counts().read_batches, 0u);
+}
+
+TEST_F(Reserving, that_has_fallen_behind_looks_where_the_head_is) {
+    store.before_write = [&, version = Version{0}](auto) mutable {
+        while (version < 50) append("a", ++version);
+    };
+    Reservation reservation{coordinator, "t", since};
+    inner->reset();
+    reservation.hold("a");
+    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 51));
+    EXPECT_EQ(inner->counts().queries, 2u);
 }
 
 TEST_F(Reserving, gives_up_when_a_stream_has_moved_on_for_a_whole_lease) {

@@ -1,6 +1,8 @@
 #include <varve/core/error.h>
 #include <varve/transactions/reservation.h>
 
+#include <utility>
+
 namespace varve::transactions {
 
 Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time since)
@@ -36,6 +38,7 @@ void Reservation::hold(const std::string& stream) {
     Backoff unanswered{waiting(c_.options().answer_time_max), c_.runtime()};
     const Time until = c_.runtime().clock.now() + c_.options().lease;
     StreamRead read = reader.head(stream);
+    bool at_the_head = true;
     while (!read.mine) {
         renew_leases();
         const store::Key key = slot_key(stream, read.head + 1);
@@ -46,9 +49,11 @@ void Reservation::hold(const std::string& stream) {
                 throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
                                    std::to_string(read.head + 1) + ", faster than it could be reserved");
             }
-            // What refused it is the stream's new head: to read that first would lose every race against writers who
-            // know the head because they wrote it.
-            if (std::holds_alternative<Committed>(decode_slot(key, refused->current))) {
+            // What refused it is the stream's new head, if all goes well: to read that first would lose most races
+            // against writers who know the head because they wrote it. Who has fallen behind, though, would run after
+            // it for ever at the speed of the writers.
+            const bool has_moved = std::holds_alternative<Committed>(decode_slot(key, refused->current));
+            if (std::exchange(at_the_head, false) && has_moved) {
                 ++read.head;
                 read.next = {};
                 continue;
@@ -64,6 +69,7 @@ void Reservation::hold(const std::string& stream) {
             throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
         }
         read = reader.head(stream);
+        at_the_head = true;
     }
     held_.emplace(stream, HeldSlot{.key = slot_key(stream, read.head + 1), .epoch = read.next.epoch, .payload = {}});
 }
