@@ -97,14 +97,15 @@ INSTANTIATE_TEST_SUITE_P(Each, Costs, ::testing::Values(LocalServer::Kind::dynox
 
 TEST_P(Costs, a_command_on_a_known_aggregate_takes_one_round_trip) {
     Later later;
-    Application bank{store_, {.executor = &later}};
+    Application bank{store_, {.sweep = false, .executor = &later}};
     EXPECT_LE(round_trips(later, [&](int) { ASSERT_TRUE(bank.execute<Account>("alice", Deposit{1})); }), 1.1);
 }
 
 TEST_P(Costs, a_transfer_takes_as_many_round_trips_whatever_its_size) {
     for (const int n : {2, 5, 25}) {
         Later later;
-        Application bank{store_, {.transactions = {.strategy = Strategy::protocol}, .executor = &later}};
+        Application bank{store_,
+                         {.transactions = {.strategy = Strategy::protocol}, .sweep = false, .executor = &later}};
         const double taken = round_trips(later, [&](int) {
             ASSERT_TRUE(bank.transact([&](Transaction& tx) {
                 for (int i = 0; i < n; ++i)
