@@ -138,7 +138,7 @@ void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
     }
     const DescribedTable active = wait_until_active(table);
     if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
-    if (!schema.expiry_attribute.empty()) ensure_expiry(table);
+    if (!schema.expiry_attribute.empty()) ensure_expiry(table, active.arn);
     const std::lock_guard lock{tables_mutex_};
     tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
 }
@@ -181,7 +181,7 @@ DescribedTable DynamoDbStore::wait_until_active(const Table& table) {
     }
 }
 
-void DynamoDbStore::ensure_expiry(const Table& table) {
+void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
     Reply described = client_.send(describe_time_to_live(table));
     const auto lacks = [](const Reply& reply) {
         const auto* failed = std::get_if<Failed>(&reply);
@@ -202,6 +202,13 @@ void DynamoDbStore::ensure_expiry(const Table& table) {
     if (const auto* failed = std::get_if<Failed>(&updated); failed && failed->name == "ValidationException") {
         if (parse_time_to_live(body_of(client_.send(describe_time_to_live(table)))) == table.schema.expiry_attribute)
             return;
+        // Some versions of Alternator have it only where it is switched on, or not for every kind of table.
+        if (is_alternator(arn)) {
+            options_.runtime.log.write(
+                LogLevel::warning,
+                "items of table '" + table.name + "' that have expired are kept: " + failed->failure.message);
+            return;
+        }
     }
     (void)body_of(std::move(updated));
 }

@@ -44,7 +44,7 @@ class DynamoDbStore final : public store::ItemStore {
     DescribedTable wait_until_active(const Table& table);
     /// False if there is no such table.
     bool check_existing(const Table& table);
-    void ensure_expiry(const Table& table);
+    void ensure_expiry(const Table& table, std::string_view arn);
 
     const Options options_;
     Client client_;

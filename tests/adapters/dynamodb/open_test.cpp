@@ -123,17 +123,20 @@ class Alternator {
                   return ok(R"({"Items":[{"name":{"S":"alternator_write_isolation"},"value":{"S":"\")" + *setting +
                             R"(\""}}]})");
               }
+              if (asks(".DescribeTimeToLive"))
+                  return ok(R"({"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}})");
+              const std::string name = asks(".UpdateTimeToLive") ? "ValidationException" : "ResourceNotFoundException";
               return ScriptedServer::Reply{ScriptedServer::answer(
-                  400, R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"})")};
+                  400, R"({"__type":"com.amazonaws.dynamodb.v20120810#)" + name + R"(","message":"no"})")};
           }) {}
 
-    void open() {
+    void open(const std::string& expiry_attribute = "") {
         dynamodb::open({.host = server_.address(),
                         .prefix = "bank",
                         .region = "eu-west-1",
                         .transactions = Transactions::off,
                         .runtime = {.log = log}})
-            ->ensure_table({.name = "events", .partition_attribute = "id"});
+            ->ensure_table({.name = "events", .partition_attribute = "id", .expiry_attribute = expiry_attribute});
     }
 
     struct Lines final : Log {
@@ -171,6 +174,12 @@ TEST(Opening, a_table_of_alternators_whose_conditional_writes_are_not_atomic_is_
         server.open();
         EXPECT_EQ(server.log.text, "");
     }
+}
+
+TEST(Opening, an_alternator_that_lets_nothing_expire_keeps_it) {
+    Alternator server{"always", std::nullopt};
+    server.open("expires");
+    EXPECT_NE(server.log.text.find("items of table 'bank.events' that have expired are kept"), std::string::npos);
 }
 
 TEST(Opening, an_alternator_that_does_not_tell_its_write_isolation_is_warned_of) {
