@@ -9,7 +9,7 @@
 
 namespace bench {
 
-/// One measured rate beside the rate of the raw store doing the least it could, both from this run.
+/// One measured rate, or another quantity, beside that of the raw store doing the least it could, both from this run.
 struct Figure {
     std::string name;
     std::string unit;  ///< of both rates, "commands/s"
@@ -39,5 +39,7 @@ void measure(Figure& figure, const std::function<double()>& framework, const std
 std::vector<Figure> commands(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
+/// None without npm, which installs the server.
+std::vector<Figure> dynamodb(const Plan& plan);
 
 }  // namespace bench

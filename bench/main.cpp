@@ -12,8 +12,9 @@
 namespace {
 
 void print(const bench::Figure& figure) {
-    std::printf("%-46s %12.0f %-13s %12.0f raw   ratio %5.2f\n", figure.name.c_str(), figure.rate, figure.unit.c_str(),
-                figure.raw_rate, figure.ratio());
+    const auto decimals = [](double number) { return number < 100 ? 2 : 0; };
+    std::printf("%-46s %12.*f %-13s %12.*f raw   ratio %5.2f\n", figure.name.c_str(), decimals(figure.rate),
+                figure.rate, figure.unit.c_str(), decimals(figure.raw_rate), figure.raw_rate, figure.ratio());
     std::fflush(stdout);
 }
 
@@ -62,7 +63,12 @@ int main(int argc, char** argv) try {
     std::filesystem::create_directories(plan.folder);
 
     std::vector<bench::Figure> figures;
-    for (const auto& group : {bench::commands, bench::loads, bench::transfers}) {
+    std::vector<std::vector<bench::Figure> (*)(const bench::Plan&)> groups{bench::commands, bench::loads,
+                                                                           bench::transfers};
+#ifdef VARVE_DYNAMODB_SERVERS
+    groups.push_back(bench::dynamodb);
+#endif
+    for (const auto& group : groups) {
         for (bench::Figure& figure : group(plan)) {
             print(figure);
             figures.push_back(std::move(figure));

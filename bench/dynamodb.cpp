@@ -1,0 +1,224 @@
+#include "account.h"
+#include "adapters/dynamodb/fault_proxy.h"
+#include "adapters/dynamodb/local_server.h"
+#include "figures.h"
+#include "raw_dynamodb.h"
+
+#include <cstdio>
+#include <deque>
+#include <memory>
+#include <thread>
+
+#include <sys/resource.h>
+
+namespace bench {
+namespace {
+
+using varve::dynamodb::FaultProxy;
+using varve::dynamodb::LocalServer;
+using varve::transactions::Strategy;
+
+constexpr std::size_t slot_bytes = 150;  // about what a slot of one small event takes
+constexpr std::chrono::milliseconds round_trip{5};
+
+/// A server in memory, and stores on it that nobody has used yet.
+class Server {
+  public:
+    explicit Server(std::chrono::milliseconds round_trip = {}) : server_(LocalServer::Kind::dynoxide) {
+        if (round_trip.count() > 0)
+            proxy_ = std::make_unique<FaultProxy>(server_.port(), FaultProxy::Options{.round_trip = round_trip});
+    }
+
+    std::string address() const { return proxy_ ? proxy_->address() : server_.address(); }
+    std::shared_ptr<varve::store::ItemStore> fresh() {
+        last_ = "run" + std::to_string(++runs_);
+        return varve::open("dynamodb://" + address() + "/" + last_ + "?region=eu-west-1");
+    }
+    /// The name of the events' table in a new store.
+    std::string fresh_table() {
+        fresh()->ensure_table(varve::transactions::events_table());
+        return last_ + ".events";
+    }
+
+  private:
+    LocalServer server_;
+    std::unique_ptr<FaultProxy> proxy_;
+    std::string last_;
+    int runs_ = 0;
+};
+
+constexpr long accounts = 10;  // of each thread
+
+std::string account(unsigned thread, long i) {
+    return std::to_string(thread) + "." + std::to_string(i % accounts);
+}
+
+/// So that every account is known.
+void warm_up(unsigned threads, const std::function<int(unsigned, long)>& operation) {
+    std::vector<std::jthread> workers;
+    for (unsigned t = 0; t < threads; ++t) {
+        workers.emplace_back([&operation, t] {
+            for (long i = 0; i < accounts; ++i) (void)operation(t, i);
+        });
+    }
+}
+
+/// Each thread waits for one request at a time on a connection of its own.
+double raw_puts(const Plan& plan, Server& server, unsigned in_flight) {
+    const std::string table = server.fresh_table();
+    std::deque<RawDynamoDb> raw;
+    for (unsigned t = 0; t < in_flight; ++t) raw.emplace_back(server.address(), table);
+    return rate(plan, in_flight, [&](unsigned thread, long i) {
+        raw[thread].put("account-" + account(thread, i), 1 + i / accounts, slot_bytes);
+        return 1;
+    });
+}
+
+double execute(const Plan& plan, Server& server, unsigned in_flight) {
+    varve::Application bank{server.fresh()};
+    const auto deposit = [&](unsigned thread, long i) {
+        return bank.execute<Account>(account(thread, i), Deposit{1}) ? 1 : 0;
+    };
+    warm_up(in_flight, deposit);
+    return rate(plan, in_flight, deposit);
+}
+
+/// Of one account to n - 1 others; no two threads share an account.
+double transfer(const Plan& plan, Server& server, Strategy strategy, int n, unsigned in_flight) {
+    varve::Application bank{server.fresh(), {.transactions = {.strategy = strategy}}};
+    const auto pay = [&](unsigned thread, long i) {
+        const auto outcome = bank.transact([&](varve::Transaction& tx) {
+            const std::string prefix = account(thread, i) + ".";
+            tx.execute<Account>(prefix + "0", Withdraw{n - 1});
+            for (int leg = 1; leg < n; ++leg) tx.execute<Account>(prefix + std::to_string(leg), Deposit{1});
+        });
+        return outcome ? 1 : 0;
+    };
+    warm_up(in_flight, pay);
+    return rate(plan, in_flight, pay);
+}
+
+/// The adapter alone.
+double puts(const Plan& plan, Server& server, unsigned in_flight) {
+    const auto store = server.fresh();
+    store->ensure_table(varve::transactions::events_table());
+    return rate(plan, in_flight, [&](unsigned thread, long i) {
+        const varve::store::Write write{
+            varve::transactions::slot_key("account-" + account(thread, i), 1 + i / accounts),
+            varve::store::Put{{{"state", "committed"}, {"events", std::string(slot_bytes, 'x')}}},
+            !varve::store::item_exists()};
+        return std::holds_alternative<varve::store::Applied>(store->write({&write, 1}).front()) ? 1 : 0;
+    });
+}
+
+/// Microseconds of this process's processors that each of the operations takes which `per_second` does.
+double cpu_us(const Plan& plan, const std::function<double()>& per_second) {
+    const auto used = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        const auto us = [](const timeval& time) {
+            return 1e6 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec);
+        };
+        return us(usage.ru_utime) + us(usage.ru_stime);
+    };
+    const double before = used();
+    const double done = per_second() * std::chrono::duration<double>(plan.time).count();
+    return (used() - before) / done;
+}
+
+class Figures {
+  public:
+    explicit Figures(const Plan& plan) : plan_(plan) {}
+
+    void add(Figure figure, const std::function<double(Server&)>& ours, const std::function<double(Server&)>& raw,
+             std::chrono::milliseconds distance = {}) {
+        if (!plan_.wants(figure.name)) return;
+        Server server{distance};
+        measure(
+            figure, [&] { return ours(server); }, [&] { return raw(server); });
+        figures.push_back(std::move(figure));
+    }
+
+    std::vector<Figure> figures;
+
+  private:
+    const Plan& plan_;
+};
+
+void add_rates(const Plan& plan, Figures& figures) {
+    for (const unsigned in_flight : {1u, 8u, 32u, 128u}) {
+        const std::string at = "_" + std::to_string(in_flight) + "_in_flight";
+        figures.add(
+            {.name = "dynamodb_puts" + at,
+             .unit = "puts/s",
+             .raw = "conditional puts by a loop over libcurl, as many in flight"},
+            [&, in_flight](Server& server) { return puts(plan, server, in_flight); },
+            [&, in_flight](Server& server) { return raw_puts(plan, server, in_flight); });
+        figures.add(
+            {.name = "dynamodb_commands" + at,
+             .unit = "commands/s",
+             .raw = "conditional puts by a loop over libcurl, as many in flight"},
+            [&, in_flight](Server& server) { return execute(plan, server, in_flight); },
+            [&, in_flight](Server& server) { return raw_puts(plan, server, in_flight); });
+        for (const Strategy strategy : {Strategy::protocol, Strategy::automatic}) {
+            const bool protocol = strategy == Strategy::protocol;
+            const int writes = protocol ? 3 : 2;
+            figures.add(
+                {.name = std::string{"dynamodb_transfers_of_2_"} + (protocol ? "protocol" : "native") + at,
+                 .unit = "transfers/s",
+                 .raw = std::to_string(writes) + " conditional puts by a loop over libcurl, as many in flight"},
+                [&, in_flight, strategy](Server& server) { return transfer(plan, server, strategy, 2, in_flight); },
+                [&, in_flight, writes](Server& server) { return raw_puts(plan, server, in_flight) / writes; });
+        }
+    }
+}
+
+/// How long one of something takes that nothing else disturbs, in round trips of the network.
+void add_round_trips(const Plan& plan, Figures& figures) {
+    const auto round_trips = [](double per_second) {
+        return 1 / per_second / std::chrono::duration<double>(round_trip).count();
+    };
+    const auto raw = [&, round_trips](Server& server) { return round_trips(raw_puts(plan, server, 1)); };
+    figures.add(
+        {.name = "dynamodb_5_ms_away_command",
+         .unit = "round trips",
+         .raw = "one conditional put by a loop over libcurl, as far away"},
+        [&, round_trips](Server& server) { return round_trips(execute(plan, server, 1)); }, raw, round_trip);
+    for (const int n : {2, 5, 10, 25}) {
+        figures.add(
+            {.name = "dynamodb_5_ms_away_transfer_of_" + std::to_string(n) + "_protocol",
+             .unit = "round trips",
+             .raw = "one conditional put by a loop over libcurl, as far away"},
+            [&, round_trips, n](Server& server) {
+                return round_trips(transfer(plan, server, Strategy::protocol, n, 1));
+            },
+            raw, round_trip);
+    }
+}
+
+void add_cpu(const Plan& plan, Figures& figures) {
+    for (const unsigned in_flight : {1u, 32u, 128u}) {
+        figures.add(
+            {.name = "dynamodb_cpu_of_a_put_" + std::to_string(in_flight) + "_in_flight",
+             .unit = "us of CPU",
+             .raw = "a put by a loop over libcurl, not signed, as many in flight"},
+            [&, in_flight](Server& server) { return cpu_us(plan, [&] { return puts(plan, server, in_flight); }); },
+            [&, in_flight](Server& server) { return cpu_us(plan, [&] { return raw_puts(plan, server, in_flight); }); });
+    }
+}
+
+}  // namespace
+
+std::vector<Figure> dynamodb(const Plan& plan) {
+    Figures figures{plan};
+    try {
+        add_rates(plan, figures);
+        add_round_trips(plan, figures);
+        add_cpu(plan, figures);
+    } catch (const varve::dynamodb::ServerMissing& missing) {
+        std::fprintf(stderr, "no figures of DynamoDB: %s\n", missing.what());
+    }
+    return std::move(figures.figures);
+}
+
+}  // namespace bench
