@@ -1,8 +1,10 @@
 // The bank's processes are killed while they pay, and so is the server; then the books are checked.
 
 #include "../local_server.h"
+#include "balances.h"
 #include "demo.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -39,7 +41,7 @@ class Kill : public ::testing::TestWithParam<LocalServer::Kind> {
     }
     /// Acknowledged transfers are there, whole; refused ones are not; none is there by half; no cent is lost; versions
     /// have no holes; rows are as the events say; no claim is left.
-    static void expect_sound(const bank::DemoResult& result) {
+    void expect_sound(const bank::DemoResult& result) const {
         EXPECT_EQ(result.before, 20 * 1'000'00);
         EXPECT_EQ(result.after, result.before);
         EXPECT_EQ(result.acknowledged.whole, result.acknowledged.total());
@@ -49,8 +51,29 @@ class Kill : public ::testing::TestWithParam<LocalServer::Kind> {
         for (const bank::Audit::Rule& rule : result.audit.rules) {
             EXPECT_TRUE(rule.holds()) << rule.name << ": " << ::testing::PrintToString(rule.broken);
         }
+        const std::vector<store::Record> before = contents();
+        Application again{varve::open(server_->url("bank")), {.sweep = false}};
+        EXPECT_TRUE(bank::audit(again).holds());
+        EXPECT_EQ(contents(), before) << "recovering again changes nothing";
         std::cout << result.acknowledged.total() << " acknowledged, " << result.cut_off.total() << " cut off, "
                   << result.failures << " processes failed, " << result.seconds << " s\n";
+    }
+
+    std::vector<store::Record> contents() const {
+        const auto store = varve::open(server_->url("bank"));
+        std::vector<store::Record> records;
+        for (const store::TableSchema& table :
+             {transactions::events_table(), detail::rows_table(bank::Balance::table, false)}) {
+            store->ensure_table(table);
+            store::Scan scan{.table = table.name};
+            do {
+                store::Page page = store->scan(scan);
+                std::ranges::move(page.records, std::back_inserter(records));
+                scan.next = std::move(page.next);
+            } while (scan.next);
+        }
+        std::ranges::sort(records, {}, &store::Record::key);
+        return records;
     }
 
     /// dynalite on files is slow.
