@@ -141,11 +141,11 @@ TEST_P(BothStrategies, a_command_that_keeps_losing_reserves_its_aggregates_and_g
     });
     ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->path, Path::reserved);
-    EXPECT_EQ(outcome->attempts, transactions::Options{}.escalate_after + 1);
+    EXPECT_EQ(outcome->attempts, Escalation{}.reserve_after + 1);
     EXPECT_EQ(refused, 1u) << "the hot writer waited for the reservation";
     later_.drain();
     EXPECT_EQ(patient.load<Account>("x").state.balance, 1);
-    EXPECT_EQ(patient.load<Account>("y").state.balance, 1 + 100 * transactions::Options{}.escalate_after);
+    EXPECT_EQ(patient.load<Account>("y").state.balance, 1 + 100 * Escalation{}.reserve_after);
     ASSERT_TRUE(hot.execute<Account>("y", Deposit{100}));
 }
 

@@ -302,15 +302,14 @@ World::World(std::shared_ptr<store::ItemStore> store, Subject subject, Way way, 
 std::unique_ptr<Application> World::make(Way way, Duration lease) {
     return std::make_unique<Application>(
         std::make_shared<SteppedStore>(store_, interleaving_),
-        ApplicationOptions{
-            .retry = {.attempts_max = 2},
-            .transactions = {.strategy = way == Way::native ? transactions::Strategy::automatic
-                                                            : transactions::Strategy::protocol,
-                             .lease = lease,
-                             .escalate_after = way == Way::reserved ? 0 : transactions::Options{}.escalate_after},
-            .sweep = false,
-            .runtime = {.clock = clock_, .random = random_},
-            .executor = &at_once_});
+        ApplicationOptions{.retry = {.attempts_max = 2},
+                           .escalation = {.reserve_after = way == Way::reserved ? 0 : Escalation{}.reserve_after},
+                           .transactions = {.strategy = way == Way::native ? transactions::Strategy::automatic
+                                                                           : transactions::Strategy::protocol,
+                                            .lease = lease},
+                           .sweep = false,
+                           .runtime = {.clock = clock_, .random = random_},
+                           .executor = &at_once_});
 }
 
 std::vector<World::Seen> World::look(Application& by, const std::vector<std::string>& names, Level level) const {

@@ -21,7 +21,7 @@ using transactions::Strategy;
 struct Case {
     const char* name;
     Strategy strategy;
-    unsigned escalate_after;
+    unsigned reserve_after;
     void (*body)(Transaction&);
     Path path;  ///< by which it commits while the lock is held
 };
@@ -61,7 +61,8 @@ class Fencing : public ::testing::TestWithParam<Case> {
     std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(open("memory:"));
     Later later;
     Application bank{store,
-                     {.transactions = {.strategy = GetParam().strategy, .escalate_after = GetParam().escalate_after},
+                     {.escalation = {.reserve_after = GetParam().reserve_after},
+                      .transactions = {.strategy = GetParam().strategy},
                       .sweep = false,
                       .locks = {.heartbeat_thread = false},
                       .runtime = {.clock = clock},

@@ -30,7 +30,9 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     commands = static_cast<unsigned>(6 + random.below(10));
     think_us_max = pick(0, 1'000, 20'000);
     transactions.lease = pick(Duration{20ms}, Duration{200ms}, Duration{1s}, Duration{5s});
-    transactions.escalate_after = static_cast<unsigned>(1 + random.below(6));
+    escalation = {.queue_after = static_cast<unsigned>(1 + random.below(4)),
+                  .queue_time_max = pick(Duration{0s}, Duration{20ms}, Duration{500ms}),
+                  .reserve_after = static_cast<unsigned>(1 + random.below(6))};
 
     // Each seed has some of the faults, so that each has room to do its worst.
     const double weight = pick(0.3, 1.0, 2.0);
@@ -166,7 +168,8 @@ class Cluster {
     ApplicationOptions options(Process& process) {
         transactions::Options transactions = settings_.transactions;
         if (process.random.chance(0.5)) transactions.strategy = transactions::Strategy::protocol;
-        return {.transactions = transactions,
+        return {.escalation = settings_.escalation,
+                .transactions = transactions,
                 .sweep = false,
                 .runtime = {process.clock, process.random, quiet_},
                 .executor = &process.executor};
@@ -331,8 +334,7 @@ class Cluster {
         again->sweep();
         scheduler_.sleep(10s);
         again->sweep();
-        if (lasting_contents() != before)
-            result_.violations.push_back("Q5: recovering again changed something");
+        if (lasting_contents() != before) result_.violations.push_back("Q5: recovering again changed something");
         for (std::string& line : judge_at_rest(application, *ledger_, result_.record, settings_.scale, moments_ + 1)) {
             result_.violations.push_back(std::move(line));
         }

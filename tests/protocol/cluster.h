@@ -24,6 +24,7 @@ struct Settings {
     unsigned commands;           ///< of each client
     std::uint64_t think_us_max;  ///< between two of them
     transactions::Options transactions;
+    Escalation escalation;
     testing::FaultRates faults;
     double stop = 0;   ///< probabilities, at each moment of each request
     double pause = 0;  ///< of up to 180 s

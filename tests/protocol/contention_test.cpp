@@ -162,7 +162,6 @@ class Seeds : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bounded_number_of_attempts) {
     World world{GetParam()};
-    const transactions::Options defaults;
     world.run([&] {
         World::Process hot{world};
         World::Process cold{world};
@@ -186,7 +185,7 @@ TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bound
                 ASSERT_TRUE(outcome);
 
                 // Once it reserves, only who is older can end it: each of the writers with one command at most.
-                EXPECT_LE(outcome->attempts, defaults.escalate_after + 1 + 2 * accounts.size());
+                EXPECT_LE(outcome->attempts, Escalation{}.reserve_after + 1 + 2 * accounts.size());
                 EXPECT_LT(world.scheduler.now() - began, 1s);
             }
             done = true;

@@ -1,5 +1,6 @@
 #include "protocol/ledger.h"
 
+#include <varve/locks/stored_lock.h>
 #include <varve/transactions/row.h>
 #include <varve/transactions/slot.h>
 #include <varve/transactions/system_table.h>
@@ -18,7 +19,7 @@ bool is_slot(const store::Key& key) {
 }
 
 bool is_internal_table(const store::Key& key) {
-    return key.table == system_table().name;
+    return key.table == system_table().name || key.table == locks::locks_table().name;
 }
 
 /// The write id of an item's committed content; empty: it has none.

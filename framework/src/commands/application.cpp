@@ -16,6 +16,7 @@ namespace {
 store::ItemStore& prepared(store::ItemStore& store) {
     check_format(store);
     store.ensure_table(events_table());
+    store.ensure_table(locks::locks_table());  // a command that has to queue should not be the first to make it
     return store;
 }
 
@@ -28,11 +29,12 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
       executor_(options.executor ? *options.executor : *threads_),
       coordinator_(prepared(*store_), options.runtime, executor_, options.transactions),
       locks_(store_, options.locks, options.runtime),
+      turns_(store_, {.heartbeat_thread = false}, options.runtime),
       row_tables_(*store_),
       repository_(coordinator_, options.cache_bytes_max),
       events_(coordinator_, options.retry),
-      runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_,
-                                                      options.retry)) {
+      runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_, turns_,
+                                                      options.retry, options.escalation)) {
     if (options.sweep) {
         sweeper_ = std::jthread{[this](const std::stop_token& stop) { sweep(stop); }};
     }

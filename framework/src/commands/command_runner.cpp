@@ -59,7 +59,7 @@ void CommandRunner::check(const CommandOptions& options) {
 
 std::size_t CommandRunner::run(std::span<Command* const> commands) {
     const Runtime runtime = world_.coordinator.runtime();
-    std::set<std::string> streams;  // that the attempts so far have touched
+    Climb climb;
     std::size_t decided = 0;
     unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
     const auto fail = [&](const std::exception_ptr& failure) {
@@ -75,16 +75,17 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
             Conflict conflict{};
             decided = 0;
             try {
-                std::optional<Conflict> lost = this->attempt(commands, attempt, streams);
+                std::optional<Conflict> lost = this->attempt(commands, attempt, climb);
                 decided = attempt.fates.size();
                 if (!lost) return decided;
                 conflict = std::move(*lost);
             } catch (const BlockedError& error) {
-                conflict = {.what = error.what(), .over = false};
+                conflict = {.what = error.what(), .over = false, .waited = true};
             } catch (...) {
                 decided = attempt.fates.size();
                 throw;
             }
+            climb.to(conflict.waited ? Rung::waited : Rung::retried);
             if (conflict.over && attempt.rests_on_memory) {
                 ++from_memory;
                 continue;
@@ -96,19 +97,20 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
         }
     } catch (const Error& error) {
         // What can never work may be the fault of one of them.
-        if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) return run(commands.first(1));
+        if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) {
+            climb.turns.clear();  // or it would wait for itself
+            return run(commands.first(1));
+        }
         return fail(std::current_exception());
     } catch (...) {
         return fail(std::current_exception());
     }
 }
 
-std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt,
-                                               std::set<std::string>& streams) {
-    Coordinator& coordinator = world_.coordinator;
-    if (attempt.number > coordinator.options().escalate_after) {
-        attempt.reservation.emplace(coordinator, attempt.id, attempt.since);
-        for (const std::string& stream : streams) attempt.reservation->hold(stream);
+std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb) {
+    if (escalate(climb, attempt.number)) {
+        attempt.reservation.emplace(world_.coordinator, attempt.id, attempt.since);
+        for (const std::string& stream : climb.streams) attempt.reservation->hold(stream);
     }
     const bool first = attempt.number == 1;
     if (!first) attempt.ids = read_ids(commands, attempt);
@@ -119,9 +121,34 @@ std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> command
         const Cut cut = decide(tx, commands, attempt);
         commands = commands.first(cut.decided);
         if (cut.redo) continue;
-        for (const auto& [stream, touched] : tx.aggregates_) streams.insert(stream);
-        return commit(tx, commands, attempt);
+        for (const auto& [stream, touched] : tx.aggregates_) climb.streams.insert(stream);
+        return commit(tx, commands, attempt, climb);
     }
+}
+
+bool CommandRunner::escalate(Climb& climb, unsigned number) const {
+    constexpr std::size_t name_bytes_max = 1024;
+    if (number > escalation_.queue_after && escalation_.queue_time_max > Duration::zero() && !climb.queued &&
+        !climb.streams.empty()) {
+        climb.queued = true;
+        std::vector<std::string> names;
+        for (const std::string& stream : climb.streams) {
+            if (std::string name = "$turn-" + stream; name.size() <= name_bytes_max) names.push_back(std::move(name));
+        }
+        try {
+            if (auto turns = turns_.try_acquire_all(std::move(names), {.wait = escalation_.queue_time_max})) {
+                climb.turns = std::move(*turns);
+            }
+        } catch (const Error& error) {
+            // They only give order; what the store does not answer here, it will be asked again.
+            if (!error.retryable()) throw;
+        }
+        climb.to(Rung::queued);
+    }
+    const bool missed_its_turn = climb.queued && climb.turns.empty();
+    if (number <= escalation_.reserve_after && !missed_its_turn) return false;
+    climb.to(Rung::reserved);
+    return true;
 }
 
 CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const {
@@ -151,7 +178,7 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
 }
 
 std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<Command* const> commands,
-                                              Attempt& attempt) {
+                                              Attempt& attempt, Climb& climb) {
     const bool alone = commands.size() == 1;
     const bool in_vain = alone && !attempt.fates.front().accepted();
     const bool failed = alone && attempt.fates.front().failure;
@@ -197,6 +224,7 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
         return Conflict{.what = "the reservation was ended by somebody else", .over = true};
     }
     if (!in_vain) tx.remember(commit);
+    if (commit.waited || tx.reader_.waited()) climb.to(Rung::waited);
 
     for (std::size_t i = 0; i < commands.size(); ++i) {
         Command& command = *commands[i];
@@ -212,7 +240,8 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
                             .written = tx.written_by(i),
                             .primary = {},
                             .path = Path::nothing,
-                            .attempts = attempt.number};
+                            .attempts = attempt.number,
+                            .rung = climb.rung};
             if (alone || !receipt.written.empty() || !command.options.command_id.empty()) {
                 receipt.path = commit.path;
                 if (commit.path != Path::nothing) receipt.transaction = commit.tx;

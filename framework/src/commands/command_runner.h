@@ -1,10 +1,13 @@
 #pragma once
 
 #include <varve/commands/transaction.h>
+#include <varve/locks/locks.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <variant>
@@ -28,8 +31,11 @@ struct Command {
 class CommandRunner {
   public:
     CommandRunner(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
-                  const InlineProjections& projections, RetryPolicy retry)
-        : world_{repository, coordinator, row_tables, projections}, retry_(retry) {}
+                  const InlineProjections& projections, Locks& turns, RetryPolicy retry, Escalation escalation)
+        : world_{repository, coordinator, row_tables, projections},
+          turns_(turns),
+          retry_(retry),
+          escalation_(escalation) {}
 
     /// Ends the first n of `commands`, n ≥ 1, and returns n. Each keeps its own outcome: a rejection rejects only
     /// itself, and one that throws fails only itself. Throws nothing.
@@ -52,6 +58,15 @@ class CommandRunner {
         transactions::Epoch epoch = 0;  ///< at which it is free
         std::optional<Receipt> receipt = {};
     };
+    /// How far one run has climbed.
+    struct Climb {
+        Rung rung = Rung::at_once;
+        std::set<std::string> streams = {};  ///< that the attempts so far have touched
+        bool queued = false;
+        std::vector<Lock> turns = {};  ///< of these streams, once it has queued for them
+
+        void to(Rung at_least) { rung = std::max(rung, at_least); }
+    };
     struct Attempt {
         std::string id;
         unsigned number;
@@ -62,8 +77,9 @@ class CommandRunner {
         bool rests_on_memory = false;  ///< the store was not asked for all that it relied on
     };
 
-    std::optional<transactions::Conflict> attempt(std::span<Command* const> commands, Attempt& attempt,
-                                                  std::set<std::string>& streams);
+    std::optional<transactions::Conflict> attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb);
+    /// Before attempt `number`: what it takes by now. Whether it shall reserve.
+    bool escalate(Climb& climb, unsigned number) const;
     /// How many could be decided. Fewer than `commands`: `tx` may have traces of the next one, if `redo` is set.
     struct Cut {
         std::size_t decided;
@@ -71,11 +87,13 @@ class CommandRunner {
     };
     Cut decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const;
     std::optional<transactions::Conflict> commit(const Transaction& tx, std::span<Command* const> commands,
-                                                 Attempt& attempt);
+                                                 Attempt& attempt, Climb& climb);
     std::vector<IdSlot> read_ids(std::span<Command* const> commands, const Attempt& attempt) const;
 
     const Transaction::World world_;
+    Locks& turns_;
     const RetryPolicy retry_;
+    const Escalation escalation_;
 };
 
 }  // namespace varve::detail

@@ -184,7 +184,7 @@ class Attempt {
 
     Conflict conflict() {
         ++c_.metrics_.conflicts;
-        return {met_, !waited_in_vain_};
+        return {.what = met_, .over = !waited_in_vain_, .waited = patience_.waited()};
     }
 
     /// After a round in which something was not done: whether there shall be another one.
@@ -524,7 +524,7 @@ class Attempt {
         if (!plan_.held.empty()) path = Path::reserved;
         ++c_.metrics_.committed;
         ++c_.metrics_.committed_by[static_cast<std::size_t>(path)];
-        return Commit{claim_.tx, path, claim_.primary};
+        return Commit{.tx = claim_.tx, .path = path, .primary = claim_.primary, .waited = patience_.waited()};
     }
 
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.

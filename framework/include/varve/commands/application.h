@@ -21,7 +21,8 @@ template <class T>
 class Rows;
 
 struct ApplicationOptions {
-    RetryPolicy retry = {};  ///< of a command that loses against others
+    RetryPolicy retry = {};      ///< of a command that loses against others
+    Escalation escalation = {};  ///< what else it does if it keeps losing
     transactions::Options transactions = {};
     /// Whether this application finishes what died processes have left (transactions/sweeper.h), and how often it
     /// looks. On a store without an order of changes that means to scan it: `scan` says how fast.
@@ -148,6 +149,7 @@ class Application {
     Executor& executor_;
     transactions::Coordinator coordinator_;
     Locks locks_;
+    Locks turns_;  // of commands that keep losing
     RowTables row_tables_;
     aggregates::Repository repository_;
     EventStore events_;

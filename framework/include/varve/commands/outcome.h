@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/aggregates/decision.h>
+#include <varve/commands/escalation.h>
 #include <varve/core/result.h>
 #include <varve/events/event.h>
 #include <varve/transactions/coordinator.h>
@@ -26,7 +27,8 @@ struct Receipt {
     std::optional<Written> primary = {};
     transactions::Path path = transactions::Path::nothing;
     unsigned attempts = 1;
-    bool repeated = false;  ///< a command of this id had been executed before: this is what it did then
+    Rung rung = Rung::at_once;  ///< what it took
+    bool repeated = false;      ///< a command of this id had been executed before: this is what it did then
 };
 
 /// A rejection is a value; it changed nothing.

@@ -16,12 +16,14 @@ struct Commit {
     std::string tx;
     Path path;
     store::Key primary = {};  ///< the slot that says so; empty if there is none: nothing or a single row was written
+    bool waited = false;      ///< others were in its way
 };
 
 /// Lost against others; certain never to commit. Nothing of it is visible or ever will be.
 struct Conflict {
-    std::string what;  ///< the item and what was met there, for the message after the last attempt
-    bool over;         ///< the other one has finished: a new attempt need not wait
+    std::string what;     ///< the item and what was met there, for the message after the last attempt
+    bool over;            ///< the other one has finished: a new attempt need not wait
+    bool waited = false;  ///< others were in its way
 };
 
 /// Commits plans: the protocol's owner side. The protocol itself is described in docs/protocol.md, step by step as

@@ -17,8 +17,6 @@ struct Options {
     /// How long a deleted row leaves a tombstone. No request may reach the store later than this after it was sent; all
     /// of an attempt's retries end well before.
     Duration retention = std::chrono::hours{1};
-    /// After how many refused attempts a command reserves its streams before it reads them (reservation.h).
-    unsigned escalate_after = 8;
     /// How long one attempt keeps asking a store that does not answer before its outcome is reported as in doubt.
     Duration answer_time_max = std::chrono::seconds{10};
 };

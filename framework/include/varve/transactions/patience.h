@@ -25,11 +25,15 @@ class Patience {
     /// not yet; wait a round of back-off and read the item again. Errors: those of the store.
     Verdict settle(const store::Key& key, const store::Item& item);
 
+    /// Whether anybody had to be waited for.
+    bool waited() const { return waited_; }
+
   private:
     Resolver& resolver_;
     Metrics& metrics_;
     const Priority mine_;
     std::set<std::string> met_alive_;  // transactions
+    bool waited_ = false;
 };
 
 /// The back-off of an attempt that waits for others or asks a silent store again, for at most `time_max`.

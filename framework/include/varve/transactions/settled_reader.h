@@ -37,6 +37,9 @@ class SettledReader {
     std::vector<Image> rows(std::span<const store::Key> keys);
     std::vector<Reader::FoundRow> range(const store::Query& query);
 
+    /// Whether it had to wait for anybody.
+    bool waited() const { return patience_.waited(); }
+
   private:
     StreamRead settled(const std::string& stream, auto read);
     /// False: it was waited for.
