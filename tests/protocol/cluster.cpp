@@ -27,7 +27,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     sweepers = 1 + random.below(4);
     scale.keys = pick(2, 3, 5, 8, 40);
     scale.participants = 1 + random.below(8);
-    commands = static_cast<unsigned>(6 + random.below(10));
+    commands = static_cast<unsigned>(10 + random.below(12));
     think_us_max = pick(0, 1'000, 20'000);
     transactions.lease = pick(Duration{20ms}, Duration{200ms}, Duration{1s}, Duration{5s});
     escalation = {.queue_after = static_cast<unsigned>(1 + random.below(4)),

@@ -41,6 +41,11 @@ struct Account {
     }
 };
 
+/// What a command wants done outside once it has committed.
+struct Announce {
+    std::int64_t operation;
+};
+
 /// An account without money has no row: rows come and go.
 struct Balance {
     static constexpr std::string_view table = "balances";

@@ -1,16 +1,50 @@
 #include "protocol/judge.h"
 
+#include <varve/core/json.h>
+#include <varve/events/stored_slot.h>
+#include <varve/transactions/slot.h>
+
 #include <algorithm>
 #include <set>
 
 namespace varve::protocol {
+
+using namespace transactions;
+
 namespace {
 
 std::string operation(std::int64_t id) {
     return "operation " + std::to_string(id);
 }
 
-void judge_bank(Application& application, const Record& record, const Scale& scale, std::vector<std::string>& found) {
+/// The operations of all effects that are stored.
+std::multiset<std::int64_t> announcements(Ledger& ledger) {
+    std::multiset<std::int64_t> operations;
+    for (store::Record& record : ledger.contents({"events"})) {
+        const Slot slot = decode_slot(record.key, std::move(record.item));
+        const auto* committed = std::get_if<Committed>(&slot);
+        if (committed == nullptr) continue;
+        for (const Effect& effect : events::decode_effects(record.key.partition, version_of(record.key), *committed))
+            operations.insert(json::decode<Announce>(effect.effect.data).value().operation);
+    }
+    return operations;
+}
+
+/// An effect is there exactly once if its command has committed, else it is not.
+void judge_effects(const std::multiset<std::int64_t>& announced, const Record& record,
+                   std::vector<std::string>& found) {
+    for (const auto& [id, command] : record.commands) {
+        const std::size_t count = announced.count(id);
+        const Told told = command.told();
+        const bool honest = told == Told::committed ? count == (command.announces ? 1u : 0u)
+                            : told == Told::aborted ? count == 0
+                                                    : count <= (command.announces ? 1u : 0u);
+        if (!honest) found.push_back("effects: " + operation(id) + " has left " + std::to_string(count));
+    }
+}
+
+void judge_bank(Application& application, const Record& record, const Scale& scale,
+                const std::multiset<std::int64_t>& announced, std::vector<std::string>& found) {
     std::map<std::int64_t, std::size_t> events;
     std::int64_t sum = 0;
     for (std::uint64_t i = 0; i < scale.keys; ++i) {
@@ -37,12 +71,15 @@ void judge_bank(Application& application, const Record& record, const Scale& sca
     for (const auto& [id, command] : record.commands) {
         if (!command.moves_money) continue;
         const std::size_t count = events.contains(id) ? events[id] : 0;
-        const bool honest = command.told == Told::committed ? count == 2
-                            : command.told == Told::aborted ? count == 0
-                                                            : count == 0 || count == 2;
+        const bool honest = command.told() == Told::committed ? count == 2
+                            : command.told() == Told::aborted ? count == 0
+                                                              : count == 0 || count == 2;
         if (!honest)
             found.push_back("Q2: " + operation(id) + " has left " + std::to_string(count) +
                             " events; told: " + command.why);
+        if (command.announces && announced.count(id) != count / 2)
+            found.push_back("effects: " + operation(id) + " has left " + std::to_string(count) + " events and " +
+                            std::to_string(announced.count(id)) + " effects");
     }
 }
 
@@ -87,7 +124,7 @@ void judge_notes(Application& application, const Record& record, std::vector<std
         if (++counts[row.key.partition] == notes_max + 1)
             found.push_back("phantom: too many notes in " + row.key.partition);
         const auto command = record.commands.find(row.value.operation);
-        if (command == record.commands.end() || command->second.told == Told::aborted) {
+        if (command == record.commands.end() || command->second.told() == Told::aborted) {
             found.push_back("Q2: " + operation(row.value.operation) + " was told aborted and left a note");
         }
     }
@@ -95,16 +132,18 @@ void judge_notes(Application& application, const Record& record, std::vector<std
 
 }  // namespace
 
-std::vector<std::string> judge_at_rest(Application& application, const Ledger& ledger, Record& record,
-                                       const Scale& scale, std::int64_t moment) {
+std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger, Record& record, const Scale& scale,
+                                       std::int64_t moment) {
     std::vector<std::string> found;
     for (const auto& [id, command] : record.commands) {
-        if (command.told == Told::committed && !command.transaction.empty() &&
+        if (command.told() == Told::committed && !command.transaction.empty() &&
             !ledger.commits().contains(command.transaction)) {
             found.push_back("Q2: " + operation(id) + " was told committed as " + command.transaction);
         }
     }
-    judge_bank(application, record, scale, found);
+    const std::multiset<std::int64_t> announced = announcements(ledger);
+    judge_effects(announced, record, found);
+    judge_bank(application, record, scale, announced, found);
     judge_lists(application, record, scale, moment, found);
     judge_notes(application, record, found);
     return found;

@@ -8,7 +8,7 @@ namespace varve::protocol {
 
 /// Everything that must hold when all is quiet, besides what the ledger says by itself: Q2, the bank, the lists, the
 /// notes. Reads through `application`. Each line is one violation.
-std::vector<std::string> judge_at_rest(Application& application, const Ledger& ledger, Record& record,
-                                       const Scale& scale, std::int64_t moment);
+std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger, Record& record, const Scale& scale,
+                                       std::int64_t moment);
 
 }  // namespace varve::protocol

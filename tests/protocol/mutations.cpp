@@ -47,6 +47,8 @@ constexpr const char* all_mutations[] = {
     "no tombstones",
     "done before all is finalised",
     "what a native transaction read is not checked",
+    "a command id is looked up and not written",
+    "effects are lost where the primary is the transaction's own",
     "what is not finalised is remembered as settled",
     "what rests on memory alone is not validated",
 };

@@ -16,15 +16,30 @@ enum class Told { committed, aborted, unknown };
 /// What all callers of a simulated cluster were told, for those who judge afterwards.
 struct Record {
     struct Command {
-        Told told = Told::unknown;
+        std::size_t begun = 0;  ///< executions: one under a command id may have several, at the same time too
+        std::size_t aborted = 0;
         std::string transaction = {};  ///< of a committed one
-        bool moves_money = false;      ///< it leaves two events, or none
-        std::string why = {};          ///< the message of what was not committed
+        bool committed = false;
+        bool moves_money = false;  ///< it leaves two events, or none
+        bool announces = false;    ///< it leaves one effect, or none
+        std::string why = {};      ///< the message of what was not committed
+
+        Told told() const { return committed ? Told::committed : begun == aborted ? Told::aborted : Told::unknown; }
     };
     std::map<std::int64_t, Command> commands = {};  ///< by operation
     checkers::History lists = {};                   ///< strictly serializable
     checkers::History lists_read = {};              ///< the reads outside transactions, each of one moment
     std::vector<std::string> violations = {};       ///< what was seen while it ran
+
+    /// A transfer under a command id, which anybody may execute again.
+    struct Transfer {
+        std::int64_t operation;
+        std::string from;
+        std::string to;
+        std::int64_t cents;
+    };
+    std::vector<Transfer> repeatable = {};
+    std::uint64_t repeated = 0;  ///< executions that were told the outcome of an earlier one
 
     /// Which commands took which way, and how they ended.
     std::map<std::string, std::uint64_t> paths = {};

@@ -6,6 +6,19 @@
 
 namespace varve::protocol {
 
+OnOneCore::OnOneCore() {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<std::size_t>(std::max(sched_getcpu(), 0)), &one);
+    // Where it is not allowed, it is only slower.
+    if (sched_getaffinity(0, sizeof before_, &before_) != 0 || sched_setaffinity(0, sizeof one, &one) != 0)
+        CPU_ZERO(&before_);
+}
+
+OnOneCore::~OnOneCore() {
+    if (CPU_COUNT(&before_) > 0) static_cast<void>(sched_setaffinity(0, sizeof before_, &before_));
+}
+
 Scheduler::Scheduler(std::uint64_t seed) : random_(seed) {
     threads_.push_back(std::make_unique<Thread>());
 }

@@ -30,6 +30,7 @@ void add(Record& all, const Record& one) {
     all.aborted += one.aborted;
     all.in_doubt += one.in_doubt;
     all.stopped += one.stopped;
+    all.repeated += one.repeated;
 }
 
 int run(const Arguments& arguments) {
@@ -69,7 +70,7 @@ int run(const Arguments& arguments) {
               << requests << " requests, " << all.committed << " commands committed";
     for (const auto& [path, count] : all.paths)
         std::cout << (path == all.paths.begin()->first ? " (" : ", ") << path << ' ' << count;
-    std::cout << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, " << all.stopped
+    std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, " << all.stopped
               << " processes stopped, " << twice << " seeds run twice, "
               << std::chrono::duration_cast<std::chrono::hours>(simulated).count() << " simulated hours\n";
     const std::size_t rare = cells.print(std::cout, arguments.cells_least);

@@ -22,51 +22,74 @@ void Workload::set_up(Application& application, const Scale& scale) {
 
 void Workload::one_command() {
     const std::uint64_t choice = random_.below(100);
-    if (choice < 35) return transfer();
+    if (choice < 29) return transfer();
+    if (choice < 35) return repeat();
     if (choice < 63) return lists();
     if (choice < 73) return read_lists();
     if (choice < 86) return read_money();
     notes();
 }
 
-Told Workload::attempt(Record::Command& command, const std::function<Outcome()>& execute) {
+Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& execute) {
     Record& record = shared_.record;
+    Record::Command& command = record.commands[operation];
+    const bool was_committed = command.committed;
+    ++command.begun;
+    Told told = Told::aborted;
     try {
         const Outcome outcome = execute();
-        command.told = outcome ? Told::committed : Told::aborted;
         if (outcome) {
-            command.transaction = outcome->transaction;
-            ++record.paths[transactions::to_string(outcome->path)];
+            told = Told::committed;
+            if (outcome->repeated) {
+                ++record.repeated;
+            } else {
+                ++record.paths[transactions::to_string(outcome->path)];
+            }
+            enter_commit(operation, outcome->transaction);
+        } else if (was_committed) {
+            record.violations.push_back("command id: operation " + std::to_string(operation) +
+                                        " had been executed, and was rejected when it was repeated");
         }
     } catch (const InDoubtError& error) {
-        command.told = Told::unknown;
+        told = Told::unknown;
         command.why = error.what();
+        ++record.in_doubt;
         // Whoever is in doubt may ask; what it learns then holds for ever.
-        if (error.transaction().empty() || random_.chance(0.5)) {
-            ++record.in_doubt;
-            return command.told;
-        }
+        if (error.transaction().empty() || random_.chance(0.5)) return told;
         try {
             const auto verdict = app_.resolve(error.transaction());
-            if (verdict == transactions::Verdict::aborted) command.told = Told::aborted;
+            if (verdict == transactions::Verdict::aborted) {
+                told = Told::aborted;
+                ++command.aborted;
+            }
             if (verdict == transactions::Verdict::committed) {
-                command.told = Told::committed;
-                command.transaction = error.transaction().substr(0, error.transaction().find('@'));
+                told = Told::committed;
+                enter_commit(operation, error.transaction().substr(0, error.transaction().find('@')));
             }
         } catch (const UnavailableError&) {
         }
-        ++record.in_doubt;
-        return command.told;
+        return told;
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable &&
             error.kind() != ErrorKind::invalid) {
             record.violations.push_back(std::string{"unexpected: "} + error.what());
         }
-        command.told = Told::aborted;
         command.why = error.what();
     }
-    ++(command.told == Told::committed ? record.committed : record.aborted);
-    return command.told;
+    if (told == Told::aborted) ++command.aborted;
+    ++(told == Told::committed ? record.committed : record.aborted);
+    return told;
+}
+
+/// Whoever is told that it committed is told of one and the same transaction.
+void Workload::enter_commit(std::int64_t operation, const std::string& transaction) {
+    Record::Command& command = shared_.record.commands[operation];
+    if (command.committed && command.transaction != transaction) {
+        shared_.record.violations.push_back("command id: operation " + std::to_string(operation) + " committed as " +
+                                            command.transaction + " and as " + transaction);
+    }
+    command.committed = true;
+    command.transaction = transaction;
 }
 
 void Workload::transfer() {
@@ -77,12 +100,33 @@ void Workload::transfer() {
     const auto cents = static_cast<std::int64_t>(random_.chance(0.1) ? shared_.scale.money : random_.below(100) + 1);
     Record::Command& command = shared_.record.commands[operation];
     command.moves_money = true;
-    attempt(command, [&] {
-        return app_.transact([&](Transaction& tx) {
-            tx.execute<Account>(from, Withdraw{cents, operation});
-            tx.execute<Account>(to, Deposit{cents, operation});
-        });
+    command.announces = random_.chance(0.3);
+    const bool under_an_id = random_.chance(0.4);
+    const Record::Transfer transfer{operation, from, to, cents};
+    if (under_an_id) shared_.record.repeatable.push_back(transfer);
+    this->transfer(transfer, under_an_id);
+}
+
+void Workload::transfer(const Record::Transfer& transfer, bool under_an_id) {
+    const auto [operation, from, to, cents] = transfer;
+    const bool announces = shared_.record.commands[operation].announces;
+    attempt(operation, [&, operation = operation, &from = from, &to = to, cents = cents] {
+        return app_.transact(
+            [&](Transaction& tx) {
+                tx.execute<Account>(from, Withdraw{cents, operation});
+                tx.execute<Account>(to, Deposit{cents, operation});
+                if (announces) tx.effect(Announce{operation});
+            },
+            {.command_id = under_an_id ? "transfer-" + std::to_string(operation) : std::string{}});
     });
+}
+
+/// Perhaps its first execution still runs, was in doubt, or died.
+void Workload::repeat() {
+    const std::vector<Record::Transfer>& repeatable = shared_.record.repeatable;
+    if (repeatable.empty()) return transfer();
+    const std::uint64_t latest = std::min<std::uint64_t>(repeatable.size(), 5);
+    transfer(Record::Transfer{repeatable[repeatable.size() - 1 - random_.below(latest)]}, true);
 }
 
 namespace {
@@ -140,7 +184,7 @@ void Workload::lists() {
         }
     }
     std::vector<checkers::Operation> done;
-    const Told told = attempt(shared_.record.commands[operation], [&] {
+    const Told told = attempt(operation, [&] {
         return app_.transact([&](Transaction& tx) {
             done.clear();
             for (const Step& step : steps) {
@@ -221,8 +265,10 @@ void Workload::notes() {
     const bool frees = random_.chance(0.3);
     const std::int64_t operation = shared_.next_operation();
     std::size_t seen = 0;
-    const Told told = attempt(shared_.record.commands[operation], [&] {
+    const bool announces = shared_.record.commands[operation].announces = random_.chance(0.2);
+    const Told told = attempt(operation, [&] {
         return app_.transact([&](Transaction& tx) {
+            if (announces) tx.effect(Announce{operation});
             auto rows = tx.rows<Note>();
             const auto found = rows.range({.partition = partition});
             seen = found.size();

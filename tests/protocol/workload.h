@@ -40,6 +40,8 @@ class Workload {
 
   private:
     void transfer();
+    void transfer(const Record::Transfer& transfer, bool under_an_id);
+    void repeat();
     void lists();
     void read_lists();
     void read_money();
@@ -47,8 +49,9 @@ class Workload {
 
     std::string account() { return std::to_string(random_.below(shared_.scale.keys)); }
     std::string list() { return (random_.chance(0.5) ? "s" : "r") + std::to_string(random_.below(shared_.scale.keys)); }
-    /// Executes and tells what came of it. What the world does to it is no violation.
-    Told attempt(Record::Command& command, const std::function<Outcome()>& execute);
+    /// Executes and tells what came of this execution. What the world does to it is no violation.
+    Told attempt(std::int64_t operation, const std::function<Outcome()>& execute);
+    void enter_commit(std::int64_t operation, const std::string& transaction);
 
     Application& app_;
     Shared shared_;

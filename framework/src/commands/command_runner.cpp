@@ -192,6 +192,7 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
         const Fate& fate = attempt.fates[i];
         if (command_id.empty() || fate.executed_before || (failed && ids_are_known)) continue;
         if (fate.accepted()) {
+            if (VARVE_MUTANT("a command id is looked up and not written")) continue;
             store::Item payload{{receipt_attribute, json::encode(tx.written_by(i))}};
             plan.slots.push_back(
                 {command_slot(command_id), ids_are_known ? attempt.ids[i].epoch : 0, std::move(payload)});

@@ -264,7 +264,9 @@ class Attempt {
 
     store::Item payload(const Participant& participant) const {
         store::Item payload = participant.slot != nullptr ? participant.slot->payload : store::Item{};
-        if (&participant == &participants_.front()) payload.insert(plan_.on_primary.begin(), plan_.on_primary.end());
+        if (&participant == &participants_.front() &&
+            !(has_primary_of_its_own_ && VARVE_MUTANT("effects are lost where the primary is the transaction's own")))
+            payload.insert(plan_.on_primary.begin(), plan_.on_primary.end());
         return payload;
     }
 
