@@ -365,10 +365,22 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
         open.clear();
         if (untold.empty()) break;
         // A server that does not tell the item is asked for it. It may have changed meanwhile, so that the condition
-        // holds now: then the write, which certainly was not applied, is sent again.
+        // holds now: then the write is sent again. Without an answer the write is in doubt, for what refused it may be
+        // the effect of an earlier try that was not answered.
         std::vector<TableKey> keys;
         for (const std::size_t i : untold) keys.push_back({targets[i].table, &writes[i].key});
-        auto items = read_distinct(keys);
+        std::vector<std::optional<store::Item>> items;
+        try {
+            items = read_distinct(keys);
+        } catch (const Error& error) {
+            for (const std::size_t i : untold) {
+                answers[i] =
+                    Failure{.kind = error.kind(),
+                            .in_doubt = true,
+                            .message = "the write was refused, and why cannot be read: " + std::string{error.what()}};
+            }
+            break;
+        }
         for (std::size_t at = 0; at < untold.size(); ++at) {
             const std::size_t i = untold[at];
             const bool holds_now = holds(writes[i].condition, items[at] ? &*items[at] : nullptr);
@@ -382,6 +394,7 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
             for (const std::size_t i : open) {
                 answers[i] =
                     Failure{.kind = ErrorKind::unavailable,
+                            .in_doubt = true,
                             .message = "the item " + to_string(writes[i].key) +
                                        " refuses the write and meets its condition when it is read, again and "
                                        "again; others keep changing it, or another program stores an attribute "

@@ -41,7 +41,8 @@ enum class Work { deposit, deposit_once, transfer, transfer_with_row };
 
 struct Told {
     enum class What { done, nothing, in_doubt } what;
-    std::string transaction = {};
+    std::string transaction = {};  ///< to ask for what became of it
+    std::string why = {};          ///< nothing was done
 };
 
 struct Command {
@@ -90,7 +91,7 @@ class Worker {
                     << error.what();
                 // What was in doubt before may have been done then.
                 if (i > 0) return {.what = Told::What::in_doubt};
-                return {.what = Told::What::nothing};
+                return {.what = Told::What::nothing, .why = error.what()};
             }
         }
     }
@@ -236,7 +237,8 @@ TEST_P(FaultyNetwork, lets_every_command_happen_exactly_once_or_never_or_be_told
                 if (command.work == Work::transfer_with_row) ++payments[command.from];
             }
             if (command.told.what != Told::What::in_doubt) {
-                EXPECT_EQ(there, command.told.what == Told::What::done) << command.name;
+                EXPECT_EQ(there, command.told.what == Told::What::done)
+                    << command.name << " (work " << static_cast<int>(command.work) << "): " << command.told.why;
             }
             if (const auto verdict = verdicts.find(&command); verdict != verdicts.end()) {
                 EXPECT_NE(verdict->second, transactions::Verdict::undecided) << command.name;

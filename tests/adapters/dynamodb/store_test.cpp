@@ -12,10 +12,15 @@
 namespace varve::dynamodb {
 namespace {
 
+struct Answer {
+    std::string body;
+    int status = 200;
+};
+
 /// A store whose server has one table; `script` answers all that is asked of its items.
 class Scripted {
   public:
-    using Script = std::function<std::string(const std::string& operation, const rapidjson::Document& request)>;
+    using Script = std::function<Answer(const std::string& operation, const rapidjson::Document& request)>;
 
     explicit Scripted(Script script)
         : server_([script = std::move(script)](const ScriptedServer::Request& request, std::size_t) {
@@ -25,9 +30,10 @@ class Scripted {
                   R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"p","KeyType":"HASH"},)"
                   R"({"AttributeName":"n","KeyType":"RANGE"}],"AttributeDefinitions":[)"
                   R"({"AttributeName":"p","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})";
-              const bool describes = operation == "DescribeTable";
-              return ScriptedServer::Reply{ScriptedServer::answer(
-                  200, describes ? table : script(operation, parse_object(request.body, "the request")))};
+              const Answer answer = operation == "DescribeTable"
+                                        ? Answer{table}
+                                        : script(operation, parse_object(request.body, "the request"));
+              return ScriptedServer::Reply{ScriptedServer::answer(answer.status, answer.body)};
           }) {
         store->ensure_table(
             {.name = "items", .partition_attribute = "p", .sort_attribute = "n", .sort = store::SortType::integer});
@@ -66,12 +72,29 @@ TEST(ScriptedStore, asks_again_for_what_a_server_leaves_unprocessed) {
         for (std::size_t i = 1; i < keys.size(); ++i)
             left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(keys[i]));
         const std::string unprocessed = left.empty() ? "" : R"("bank.items":{"Keys":[)" + left + "]}";
-        return R"({"Responses":{"bank.items":[)" + Scripted::item(std::stoll(keys[0])) + R"(]},"UnprocessedKeys":{)" +
-               unprocessed + "}}";
+        return Answer{R"({"Responses":{"bank.items":[)" + Scripted::item(std::stoll(keys[0])) +
+                      R"(]},"UnprocessedKeys":{)" + unprocessed + "}}"};
     }};
     const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2), Scripted::key(3)};
     for (const auto& item : scripted.store->read(keys)) EXPECT_EQ(item, store::Item{});
     EXPECT_EQ(asked, 3);
+}
+
+TEST(ScriptedStore, says_in_doubt_of_a_refused_write_whose_item_cannot_be_read_and_answers_the_others) {
+    Scripted scripted{[](const std::string& operation, const rapidjson::Document& request) {
+        if (operation == "GetItem") return Answer{R"({"__type":"x#InternalServerError"})", 500};
+        const bool first = request["Key"]["n"]["N"] == "1";
+        return first ? Answer{R"({"__type":"x#ConditionalCheckFailedException"})", 400} : Answer{"{}"};
+    }};
+    const auto write = [](std::int64_t n) {
+        return store::Write{Scripted::key(n), store::Erase{}, store::item_exists()};
+    };
+    const std::vector<store::Write> writes{write(1), write(2)};
+    const std::vector<store::WriteAnswer> answers = scripted.store->write(writes);
+    const auto& failure = std::get<Failure>(answers.at(0));
+    EXPECT_TRUE(failure.in_doubt);
+    EXPECT_NE(failure.message.find("why cannot be read"), std::string::npos) << failure.message;
+    EXPECT_TRUE(std::holds_alternative<store::Applied>(answers.at(1)));
 }
 
 TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
@@ -79,7 +102,7 @@ TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
         std::string left;
         for (const std::string& n : asked_for(request))
             left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(n));
-        return R"({"Responses":{},"UnprocessedKeys":{"bank.items":{"Keys":[)" + left + "]}}}";
+        return Answer{R"({"Responses":{},"UnprocessedKeys":{"bank.items":{"Keys":[)" + left + "]}}}"};
     }};
     const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2)};
     try {
@@ -94,9 +117,9 @@ TEST(ScriptedStore, goes_on_after_a_page_without_items) {
     Scripted scripted{[](const std::string& operation, const rapidjson::Document& request) {
         EXPECT_EQ(operation, "Query");
         if (!request.HasMember("ExclusiveStartKey"))
-            return R"({"Items":[],"Count":0,"LastEvaluatedKey":)" + Scripted::item(7) + "}";
+            return Answer{R"({"Items":[],"Count":0,"LastEvaluatedKey":)" + Scripted::item(7) + "}"};
         EXPECT_STREQ(request["ExclusiveStartKey"]["n"]["N"].GetString(), "7");
-        return R"({"Items":[)" + Scripted::item(8) + "]}";
+        return Answer{R"({"Items":[)" + Scripted::item(8) + "]}"};
     }};
     store::Query query{.table = "items", .partition = "a"};
     const store::Page empty = scripted.store->query(query);
