@@ -394,6 +394,14 @@ TEST_F(Events, are_appended_after_an_older_pending_one_only_once_that_is_settled
     EXPECT_GE(clock.now() - before, std::chrono::seconds{4}) << "it was older, and alive until its lease was over";
 }
 
+TEST_F(Events, are_appended_after_an_older_one_that_holds_the_stream_for_longer_than_a_lease) {
+    store::Write write = prepared("s", 1);
+    std::get<store::Put>(write.action).item["_lease"] = (start + std::chrono::seconds{8}).time_since_epoch().count();
+    write_by_hand(write);
+    EXPECT_EQ(append("s", 1), 1);
+    EXPECT_GE(clock.now(), start + std::chrono::seconds{8});
+}
+
 TEST_F(Events, are_never_appended_after_a_committed_one_that_is_not_finalised) {
     write_by_hand(prepared("s", 1));
     write_by_hand(transactions::commit_free_slot(slot_key("primary", 1), 0, {.write_id = "t1", .payload = {}}));

@@ -6,6 +6,9 @@
 #include <varve/transactions/coordinator.h>
 #include <varve/varve.h>
 
+#include <functional>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace varve::transactions {
@@ -58,6 +61,43 @@ TEST(Coordinator, a_row_write_that_was_refused_for_ever_is_a_conflict) {
     const store::Write committed = write_row(f.plan.rows.front().key, {}, {.data = "\"theirs\"", .rev = "theirs"});
     static_cast<void>(f.inner->write({&committed, 1}));
     EXPECT_NO_THROW(f.commit());
+}
+
+template <class E>
+std::string message(const std::function<void()>& of) {
+    try {
+        of();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+TEST(Coordinator, names_the_option_that_cannot_work) {
+    ClaimedRow f;
+    const auto make = [&](Options options) {
+        return message<ConfigError>([&] {
+            Coordinator{f.store, {f.clock, Random::system(), Log::standard_error()}, f.later, options};
+        });
+    };
+    using std::chrono::seconds;
+    EXPECT_NE(make({.lease = seconds{0}}).find("lease"), std::string::npos);
+    EXPECT_NE(make({.lease = seconds{-1}}).find("-1"), std::string::npos);
+    EXPECT_NE(make({.answer_time_max = seconds{0}}).find("answer_time_max"), std::string::npos);
+    EXPECT_NE(make({.retention = seconds{9}}).find("retention"), std::string::npos);
+    EXPECT_EQ(make({.retention = seconds{10}}), "nothing was thrown");
+}
+
+TEST(Coordinator, settles_no_transaction_by_what_is_no_handle) {
+    ClaimedRow f;
+    Coordinator coordinator{f.store, {f.clock, Random::system(), Log::standard_error()}, f.later, {}};
+    for (const char* handle :
+         {"", "tx", "tx@0", "tx@0/1", "tx@0/1/", "@0/1/account-a", "tx@-1/1/account-a", "tx@0/0/account-a",
+          "tx@0/-1/account-a", "tx@0x/1/account-a", "tx@/1/account-a", "tx@0/99999999999999999999/account-a"}) {
+        const std::string error = message<InvalidError>([&] { static_cast<void>(coordinator.resolve(handle)); });
+        EXPECT_NE(error.find("is no transaction's handle"), std::string::npos) << handle << ": " << error;
+    }
+    EXPECT_EQ(coordinator.resolve("tx@0/1/account-a/b@c"), Verdict::aborted);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <varve/core/error.h>
 #include <varve/core/executor.h>
 #include <varve/core/runtime.h>
 
@@ -15,6 +16,7 @@ namespace {
 class ThreadExecutor final : public Executor {
   public:
     ThreadExecutor(std::size_t threads, Runtime runtime) : runtime_(runtime) {
+        if (threads == 0) throw ConfigError("background work needs at least one thread, not 0");
         for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
     }
 

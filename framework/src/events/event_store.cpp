@@ -28,7 +28,13 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
     for (Backoff backoff{retry_, runtime};;) {
         const std::string tx = uuid7(runtime);
         SettledReader reader{coordinator_, tx, began};
-        const StreamRead read = reader.head(stream);
+        StreamRead read;
+        try {
+            read = reader.head(stream);
+        } catch (const BlockedError&) {
+            if (!backoff.next()) throw;
+            continue;
+        }
         const bool fits = expected.kind_ == Expected::Kind::any ||
                           (expected.kind_ == Expected::Kind::exists ? read.head > 0 : read.head == expected.version_);
         if (!fits) return WrongVersion{read.head};

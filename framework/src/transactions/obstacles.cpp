@@ -1,0 +1,98 @@
+#include "attempt.h"
+#include "mutants.h"
+
+#include <algorithm>
+
+// What stands in the way of an attempt's writes and reads, and how long it waits for that to pass.
+
+namespace varve::transactions {
+
+Obstacle Attempt::meet(Participant& participant, const std::optional<store::Item>& current) {
+    return participant.row != nullptr ? meet_row(participant, current) : meet_slot(participant, current);
+}
+
+Obstacle Attempt::meet_slot(Participant& participant, const std::optional<store::Item>& current) {
+    const Slot slot = decode_slot(participant.key, current);
+    if (const auto* committed = std::get_if<Committed>(&slot)) {
+        return committed->write_id == claim_.tx ? Obstacle::none
+                                                : moved(participant.key, "was written by somebody else");
+    }
+    if (const auto* pending = std::get_if<Pending>(&slot)) {
+        return pending->claim.tx == claim_.tx ? Obstacle::none : meet_claim(participant.key, *current);
+    }
+    // Fenced: the stream has not moved, so the decision stands. But nobody may learn of another primary epoch than
+    // the one that was sent with the prepares.
+    const Epoch epoch = std::get<Free>(slot).epoch;
+    if (epoch != participant.epoch && claims_were_sent_ && &participant == &primary() &&
+        !VARVE_MUTANT("the primary's epoch changes after the prepares")) {
+        return moved(participant.key, "was fenced by somebody else");
+    }
+    participant.epoch = epoch;
+    return Obstacle::cleared;
+}
+
+Obstacle Attempt::meet_row(const Participant& participant, const std::optional<store::Item>& current) {
+    const Row row = decode_row(participant.key, current);
+    if (row.intent) {
+        return row.intent->claim.tx == claim_.tx ? Obstacle::none : meet_claim(participant.key, *current);
+    }
+    if (row.image.rev == claim_.tx) return Obstacle::none;
+    return row.image.rev == participant.row->seen.rev ? Obstacle::cleared
+                                                      : moved(participant.key, "was written by somebody else");
+}
+
+Obstacle Attempt::meet_head_read(const HeadRead& read, const std::optional<store::Item>& current) {
+    const Slot slot = decode_slot(read.next, current);
+    if (std::holds_alternative<Free>(slot)) return Obstacle::none;
+    if (std::holds_alternative<Committed>(slot)) return moved(read.next, "was written by somebody else");
+    return meet_claim(read.next, *current);
+}
+
+Obstacle Attempt::meet_row_read(const store::Key& key, const std::optional<std::string>& rev,
+                                const std::optional<store::Item>& current) {
+    const Row row = decode_row(key, current);
+    if (row.intent && !VARVE_MUTANT("validation overlooks intents")) return meet_claim(key, *current);
+    return row.image.rev == rev ? Obstacle::none : moved(key, "was written by somebody else");
+}
+
+Obstacle Attempt::meet_range_read(const RangeRead& read) {
+    std::vector<std::pair<store::Key, std::string>> found;
+    Obstacle worst = Obstacle::none;
+    for (const store::Record& record : c_.reader_.raw(read.query)) {
+        const bool mine = std::ranges::any_of(plan_.rows, [&](const RowWrite& row) { return row.key == record.key; });
+        const Row row = decode_row(record.key, record.item);
+        if (row.intent && !mine) worst = std::max(worst, meet_claim(record.key, record.item));
+        if (row.image.rev) found.emplace_back(record.key, *row.image.rev);
+    }
+    if (worst != Obstacle::none) return worst;
+    return found == read.found
+               ? Obstacle::none
+               : moved({read.query.table, read.query.partition, read.query.first}, "and its range have changed");
+}
+
+Obstacle Attempt::meet_claim(const store::Key& key, const store::Item& item) {
+    if (patience_.settle(key, item) != Verdict::undecided) {
+        // If the two share a primary, it has moved on from the epoch that was sent with the prepares: start over.
+        const bool shared = claims_were_sent_ && claim_on(key, item)->primary == claim_.primary;
+        return shared ? moved(claim_.primary, "was settled for somebody else") : Obstacle::cleared;
+    }
+    met_ = store::to_string(key) + " is held by another transaction that is still running";
+    return Obstacle::alive;
+}
+
+Obstacle Attempt::moved(const store::Key& key, const char* how) {
+    met_ = store::to_string(key) + " " + how;
+    return Obstacle::moved;
+}
+
+bool Attempt::another_round(Round last) {
+    if (!last.somebody_is_alive && !last.unanswered) return true;
+    if (last.somebody_is_alive && lease_is_over()) {
+        waited_in_vain_ = true;
+        return false;
+    }
+    if (last.unanswered && answers_are_overdue()) return false;
+    return backoff_.next();
+}
+
+}  // namespace varve::transactions

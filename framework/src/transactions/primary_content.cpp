@@ -1,0 +1,100 @@
+#include "attempt.h"
+
+#include <varve/core/error.h>
+#include <varve/core/json.h>
+
+#include <algorithm>
+
+// What a primary slot says when it commits, and what happens when that is too much for one item.
+
+namespace varve::transactions {
+namespace {
+
+/// What the protocol's own attributes take in a committed slot, the done mark included; participants apart.
+constexpr std::size_t protocol_bytes = 200;
+
+/// At most what a key takes in a list of participants.
+std::size_t bytes_in_list(const store::Key& key) {
+    constexpr std::size_t names = 80;  // and the JSON around them
+    const auto* sort = std::get_if<std::string>(&key.sort);
+    return json::quote(key.partition).size() + (sort ? json::quote(*sort).size() : 21) + key.table.size() + names;
+}
+
+}  // namespace
+
+void Attempt::check_room() const {
+    check_room(participants_.front().key, payload(participants_.front()));
+    for (const Participant& participant : participants_) {
+        if (participant.slot != nullptr) check_room(participant.key, participant.slot->payload);
+        if (participant.row == nullptr) continue;
+        // Until it is finalised, a row has both of its images.
+        store::Item images;
+        if (participant.row->seen.data) images.emplace("data", *participant.row->seen.data);
+        if (participant.row->after) images.emplace("_after", *participant.row->after);
+        check_room(participant.key, images);
+    }
+}
+
+void Attempt::check_room(const store::Key& key, const store::Item& payload) const {
+    const std::size_t bytes = store::bytes(key, payload) + protocol_bytes;
+    if (bytes > c_.capabilities_.item_bytes_max) {
+        throw InvalidError(store::too_large(key, bytes, c_.capabilities_.item_bytes_max));
+    }
+}
+
+Committed Attempt::primary_content() {
+    Committed content{.write_id = claim_.tx, .payload = payload(primary()), .participants = secondary_keys()};
+    for (std::size_t i = 1; i < participants_.size(); ++i) {
+        if (participants_[i].held == nullptr || !participants_[i].held->payload) continue;
+        check_room(participants_[i].key, *participants_[i].held->payload);
+        for (const auto& [name, value] : *participants_[i].held->payload) {
+            content.payload.emplace(copied_attribute(i - 1, name), value);
+        }
+    }
+    std::size_t total = store::bytes(primary().key, content.payload) + protocol_bytes;
+    if (!plan_.held.empty() && total > c_.capabilities_.item_bytes_max) {
+        throw InvalidError(
+            "a command that has lost so often that it reserves its streams writes the events of all of "
+            "them into one item first; they take " +
+            std::to_string(total) + " bytes, the store's largest item has " +
+            std::to_string(c_.capabilities_.item_bytes_max) + ": split the command");
+    }
+    for (const store::Key& key : content.participants) total += bytes_in_list(key);
+    if (total > c_.capabilities_.item_bytes_max) continue_participants(content);
+    return content;
+}
+
+void Attempt::continue_participants(Committed& content) {
+    const std::string stream = transaction_stream(claim_.tx);
+    std::vector<Part> parts;
+    std::size_t room = 0;
+    for (store::Key& key : content.participants) {
+        const std::size_t needed = bytes_in_list(key);
+        if (needed > room) {
+            parts.push_back({.write_id = claim_.tx, .participants = {}});
+            room = c_.capabilities_.item_bytes_max -
+                   std::min(c_.capabilities_.item_bytes_max, stream.size() + protocol_bytes);
+        }
+        room -= std::min(room, needed);
+        parts.back().participants.push_back(std::move(key));
+    }
+    content.participants.clear();
+    content.continued = static_cast<std::int64_t>(parts.size());
+    std::vector<store::Write> writes;
+    for (const Part& part : parts) {
+        writes.push_back(write_part(slot_key(stream, static_cast<Version>(writes.size()) + 2), part));
+    }
+    for (;;) {
+        const std::vector<store::WriteAnswer> answers = c_.store_.write(writes);
+        // Refused: an earlier request of ours got through. Nobody else writes there.
+        const auto failed =
+            std::ranges::find_if(answers, [](const auto& a) { return std::holds_alternative<Failure>(a); });
+        if (failed == answers.end()) return;
+        const auto& failure = std::get<Failure>(*failed);
+        if (!worth_repeating(failure) || answers_are_overdue() || !backoff_.next()) {
+            raise_certain(failure);
+        }
+    }
+}
+
+}  // namespace varve::transactions

@@ -1,0 +1,183 @@
+#include "attempt.h"
+#include "mutants.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+
+// The protocol from the decided plan on, step by step as in docs/protocol.md.
+
+namespace varve::transactions {
+
+std::variant<Commit, Conflict> Attempt::run_protocol() {
+    claims_were_sent_ = true;
+    Committed content;
+    bool ready = false;
+    try {
+        check_room();
+        const bool early = VARVE_MUTANT("validation before the prepares");
+        ready = early ? validate() && prepare() : prepare() && validate();
+        if (ready) content = primary_content();
+    } catch (const Error&) {
+        undo_prepared();
+        throw;
+    }
+    if (ready) return commit_primary(content);
+    undo_prepared();
+    return conflict();
+}
+
+bool Attempt::prepare() {
+    for (;;) {
+        std::vector<Participant*> open;
+        std::vector<store::Write> writes;
+        for (std::size_t i = holds_primary() ? 0 : 1; i < participants_.size(); ++i) {
+            Participant& participant = participants_[i];
+            if (participant.prepared) continue;
+            open.push_back(&participant);
+            writes.push_back(participant.row != nullptr
+                                 ? prepare_row(participant.key, participant.row->seen, claim_, participant.row->after)
+                                 : prepare_slot(participant.key, participant.epoch, claim_, payload(participant)));
+        }
+        if (open.empty()) return true;
+
+        for (Participant* participant : open) participant->maybe_prepared = true;
+        const std::vector<store::WriteAnswer> answers = c_.store_.write(writes);
+        Obstacle worst = Obstacle::none;
+        const Failure* unanswered = nullptr;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            if (const auto* refused = std::get_if<store::Refused>(&answers[i])) {
+                const Obstacle obstacle = meet(*open[i], refused->current);
+                open[i]->prepared = obstacle == Obstacle::none;
+                worst = std::max(worst, obstacle);
+            } else if (const auto* failure = std::get_if<Failure>(&answers[i])) {
+                unanswered = failure;
+                prepare_unanswered_ = prepare_unanswered_ || failure->in_doubt;
+                if (VARVE_MUTANT("a commit without an answer to every prepare")) {
+                    unanswered = nullptr;
+                    open[i]->prepared = true;
+                }
+            } else {
+                open[i]->prepared = true;
+            }
+        }
+        if (worst == Obstacle::moved) return false;
+        if (unanswered != nullptr && (!worth_repeating(*unanswered) || answers_are_overdue())) {
+            raise_certain(*unanswered);  // a prepare that arrives late is undone: the whole is not in doubt
+        }
+        if (!another_round({.somebody_is_alive = worst == Obstacle::alive, .unanswered = unanswered != nullptr}))
+            return false;
+    }
+}
+
+bool Attempt::validate() {
+    if (!plan_.validates() || VARVE_MUTANT("no validation")) return true;
+    std::vector<store::Key> keys;
+    for (const HeadRead& read : plan_.heads_read) keys.push_back(read.next);
+    for (const RowRead& read : plan_.rows_read) keys.push_back(read.key);
+    for (;;) {
+        Obstacle worst = Obstacle::none;
+        const std::vector<std::optional<store::Item>> items =
+            keys.empty() ? std::vector<std::optional<store::Item>>{} : c_.store_.read(keys);
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            const std::size_t heads = plan_.heads_read.size();
+            worst = std::max(worst, i < heads ? meet_head_read(plan_.heads_read[i], items[i])
+                                              : meet_row_read(keys[i], plan_.rows_read[i - heads].rev, items[i]));
+        }
+        for (const RangeRead& read : plan_.ranges_read) worst = std::max(worst, meet_range_read(read));
+        if (worst == Obstacle::none) return true;
+        if (worst == Obstacle::moved ||
+            !another_round({.somebody_is_alive = worst == Obstacle::alive, .unanswered = false}))
+            return false;
+    }
+}
+
+std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content) {
+    const store::Write write = holds_primary() ? commit_pending_slot(primary().key, content)
+                                               : commit_free_slot(primary().key, claim_.primary_epoch, content);
+    for (bool unanswered = false;;) {
+        const store::WriteAnswer answer = c_.store_.write({&write, 1}).front();
+        if (std::holds_alternative<store::Applied>(answer)) return committed(Path::protocol);
+        if (const auto* refused = std::get_if<store::Refused>(&answer)) {
+            const Slot slot = decode_slot(primary().key, refused->current);
+            if (judge(claim_, slot) == Verdict::committed) return committed(Path::protocol);
+            moved(primary().key,
+                  std::holds_alternative<Free>(slot) ? "was fenced by somebody else" : "was taken by somebody else");
+            undo_prepared();
+            return conflict();
+        }
+        const auto& failure = std::get<Failure>(answer);
+        unanswered = unanswered || failure.in_doubt;
+        if (VARVE_MUTANT("a lost answer is taken for an abort")) {
+            undo_prepared();
+            return conflict();
+        }
+        met_ = "the store did not answer: " + failure.message;
+        if (worth_repeating(failure) && !answers_are_overdue() && backoff_.next()) continue;
+        if (!unanswered) {
+            undo_prepared();
+            raise(failure);
+        }
+        if (learn_verdict() == Verdict::committed) return committed(Path::protocol);
+        undo_prepared();
+        return conflict();
+    }
+}
+
+void Attempt::finalise_in_background() {
+    if (participants_.size() == 1) return;
+    std::vector<store::Write> writes;
+    for (std::size_t i = 1; i < participants_.size(); ++i) {
+        const Participant& one = participants_[i];
+        writes.push_back(finalise(one));
+    }
+    const bool has_rows = !plan_.rows.empty();
+    std::vector<bool> tells;  // of each write
+    for (std::size_t i = 1; i < participants_.size(); ++i) {
+        const Participant& one = participants_[i];
+        tells.push_back(plan_.finalised && one.row == nullptr && (one.held == nullptr || one.held->payload));
+    }
+    c_.background_.post([&store = c_.store_, writes = std::move(writes), tells = std::move(tells),
+                         finalised = plan_.finalised, has_rows, primary = primary().key, tx = claim_.tx] {
+        bool all_answered = true;
+        const std::vector<store::WriteAnswer> answers = store.write(writes);
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+            all_answered = all_answered && !std::holds_alternative<Failure>(answers[i]);
+            if (tells[i] && std::holds_alternative<store::Applied>(answers[i])) finalised(writes[i].key);
+        }
+        if (!has_rows || !(all_answered || VARVE_MUTANT("done before all is finalised"))) return;
+        const store::Write done = mark_done(primary, tx);
+        static_cast<void>(store.write({&done, 1}));
+    });
+}
+
+store::Write Attempt::finalise(const Participant& one) const {
+    if (one.row != nullptr) {
+        return finalise_row(one.key, {.claim = claim_, .after = one.row->after, .was_expires = {}},
+                            c_.resolver_.tombstone_expiry());
+    }
+    if (one.held == nullptr) return finalise_slot(one.key, claim_.tx);
+    if (!one.held->payload) return undo_slot(one.key, claim_.tx, one.epoch);
+    return commit_pending_slot(one.key, {.write_id = claim_.tx, .payload = *one.held->payload});
+}
+
+void Attempt::undo_prepared() {
+    try {
+        // A prepare may still be on its way: fenced, it is undone at sight instead of after its lease.
+        if (prepare_unanswered_) c_.resolver_.end(claim_);
+        std::vector<store::Write> undoes;
+        for (const Participant& one : participants_) {
+            if (!one.maybe_prepared) continue;
+            const auto intent = [&] {
+                return Intent{.claim = claim_, .after = one.row->after, .was_expires = one.row->seen.expires};
+            };
+            undoes.push_back(one.row == nullptr ? undo_slot(one.key, claim_.tx, one.epoch)
+                                                : undo_row(one.key, one.row->seen, intent()));
+        }
+        if (!undoes.empty()) static_cast<void>(c_.store_.write(undoes));
+    } catch (const Error& error) {
+        c_.runtime_.log.write(LogLevel::info, std::string{"an aborted transaction is left to others: "} + error.what());
+    }
+}
+
+}  // namespace varve::transactions
