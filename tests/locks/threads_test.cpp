@@ -18,7 +18,7 @@ class RealThreads : public ::testing::TestWithParam<const char*> {
   protected:
     /// What a process has: on SQLite a store of its own.
     std::shared_ptr<store::ItemStore> process() {
-        return std::string_view{GetParam()} == "sqlite" ? open(file_.url()) : memory_;
+        return std::string_view{GetParam()} == "sqlite" ? open(file_.url() + "?busy_timeout_ms=60000") : memory_;
     }
 
   private:
