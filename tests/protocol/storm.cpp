@@ -70,8 +70,8 @@ int run(const Arguments& arguments) {
               << requests << " requests, " << all.committed << " commands committed";
     for (const auto& [path, count] : all.paths)
         std::cout << (path == all.paths.begin()->first ? " (" : ", ") << path << ' ' << count;
-    std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, " << all.stopped
-              << " processes stopped, " << twice << " seeds run twice, "
+    std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, "
+              << all.stopped << " processes stopped, " << twice << " seeds run twice, "
               << std::chrono::duration_cast<std::chrono::hours>(simulated).count() << " simulated hours\n";
     const std::size_t rare = cells.print(std::cout, arguments.cells_least);
     bool good = failed == 0;
