@@ -110,6 +110,14 @@ void Scheduler::sleep(Duration duration) {
     step();
 }
 
+void Scheduler::sleep(Duration duration, const std::stop_token& stop) {
+    if (!stop.stop_possible()) return sleep(duration);
+    if (stop.stop_requested()) return;
+    if (duration > Duration::zero() && !halted_) threads_[current_]->wake_at = now_ + duration;
+    const std::stop_callback wake{stop, [this, me = current_] { threads_[me]->wake_at = now_; }};
+    pass_on();
+}
+
 void Scheduler::block() {
     if (halted_) throw Halted{};
     threads_[current_]->blocked = true;

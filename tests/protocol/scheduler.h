@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <semaphore>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -51,6 +52,8 @@ class Scheduler {
     /// Maybe somebody else goes on now.
     void step();
     void sleep(Duration duration);
+    /// As `sleep`, until `stop` is requested at the latest. Whoever can be woken has to be: throws nothing.
+    void sleep(Duration duration, const std::stop_token& stop);
 
     /// A thread that waits to be woken.
     using Waiter = std::size_t;
@@ -102,7 +105,7 @@ class TrueClock final : public Clock {
   public:
     explicit TrueClock(Scheduler& scheduler) : scheduler_(scheduler) {}
     Time now() override { return scheduler_.now(); }
-    void sleep_for(Duration duration, std::stop_token) override { scheduler_.sleep(duration); }
+    void sleep_for(Duration duration, std::stop_token stop) override { scheduler_.sleep(duration, stop); }
 
   private:
     Scheduler& scheduler_;
@@ -117,7 +120,7 @@ class SkewedClock final : public Clock {
         const auto elapsed = static_cast<double>((scheduler_.now() - began_).count());
         return scheduler_.now() + offset_ + Duration{static_cast<Duration::rep>(elapsed * drift_)};
     }
-    void sleep_for(Duration duration, std::stop_token) override { scheduler_.sleep(duration); }
+    void sleep_for(Duration duration, std::stop_token stop) override { scheduler_.sleep(duration, stop); }
     void jump_to(Duration offset) { offset_ = offset; }
 
   private:

@@ -1,6 +1,8 @@
 #include "protocol/workload.h"
 
 #include <algorithm>
+#include <future>
+#include <map>
 #include <set>
 
 namespace varve::protocol {
@@ -22,6 +24,7 @@ void Workload::set_up(Application& application, const Scale& scale) {
 
 void Workload::one_command() {
     const std::uint64_t choice = random_.below(100);
+    if (choice % 12 == 0) return burst();
     if (choice < 29) return transfer();
     if (choice < 35) return repeat();
     if (choice < 63) return lists();
@@ -202,6 +205,57 @@ void Workload::lists() {
     entry.complete = shared_.moment();
     entry.status = told == Told::committed ? checkers::Status::ok : checkers::Status::fail;
     if (told == Told::committed && done.size() == steps.size()) entry.operations = std::move(done);
+}
+
+/// Several appends to one list at the same time, through its lane; some under an id and then perhaps twice.
+void Workload::burst() {
+    struct Sent {
+        std::size_t entry;
+        std::int64_t operation;
+        std::future<Outcome> outcome;
+    };
+    const std::string key = "s" + std::to_string(random_.below(shared_.scale.keys));
+    auto& transactions = shared_.record.lists.transactions;
+    std::vector<Sent> sent;
+    std::map<std::size_t, std::vector<Told>> told;
+    for (std::uint64_t left = 2 + random_.below(6); left > 0; --left) {
+        const std::int64_t operation = shared_.next_operation();
+        const std::int64_t value = shared_.next_operation();
+        const std::size_t index = transactions.size();
+        checkers::Transaction& entry = transactions.emplace_back();
+        entry.id = "t" + std::to_string(operation);
+        entry.process = 1000 + operation;  // at the same time as the others
+        entry.status = checkers::Status::info;
+        entry.invoke = shared_.moment();
+        entry.operations.emplace_back(checkers::Append{key, value});
+        CommandOptions options;
+        if (random_.chance(0.4)) options.command_id = "c" + std::to_string(operation);
+        const std::uint64_t times = options.command_id.empty() ? 1 : 1 + random_.below(2);
+        for (std::uint64_t i = 0; i < times; ++i) {
+            if (random_.chance(0.2)) {
+                told[index].push_back(
+                    attempt(operation, [&] { return app_.execute<List>(key, AppendValue{value}, options); }));
+            } else {
+                sent.push_back({index, operation, app_.submit<List>(key, AppendValue{value}, options)});
+            }
+        }
+    }
+    Clock& clock = app_.coordinator().runtime().clock;
+    for (Sent& one : sent) {
+        told[one.entry].push_back(attempt(one.operation, [&] {
+            while (one.outcome.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
+                clock.sleep_for(std::chrono::milliseconds{1});
+            return one.outcome.get();
+        }));
+    }
+    for (const auto& [index, ends] : told) {
+        // One that was repeated has been done if either was told so, and has not if both were.
+        checkers::Transaction& entry = transactions[index];
+        const bool committed = std::ranges::find(ends, Told::committed) != ends.end();
+        if (!committed && std::ranges::find(ends, Told::unknown) != ends.end()) continue;
+        entry.complete = shared_.moment();
+        entry.status = committed ? checkers::Status::ok : checkers::Status::fail;
+    }
 }
 
 /// A committed read of one list, and a snapshot of several, are of one moment.

@@ -43,6 +43,7 @@ class Workload {
     void transfer(const Record::Transfer& transfer, bool under_an_id);
     void repeat();
     void lists();
+    void burst();
     void read_lists();
     void read_money();
     void notes();

@@ -1,4 +1,5 @@
 #include "command_runner.h"
+#include "lanes.h"
 
 #include <varve/commands/application.h>
 #include <varve/core/error.h>
@@ -34,7 +35,8 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
       repository_(coordinator_, options.cache_bytes_max),
       events_(coordinator_, options.retry),
       runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_, turns_,
-                                                      options.retry, options.escalation)) {
+                                                      options.retry, options.escalation)),
+      lanes_(std::make_unique<detail::Lanes>(*runner_, options.runtime, options.executor, options.lanes)) {
     if (options.sweep) {
         sweeper_ = std::jthread{[this](const std::stop_token& stop) { sweep(stop); }};
     }
@@ -42,6 +44,7 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
 
 Application::~Application() {
     sweeper_ = {};
+    lanes_->drain();
     executor_.drain();
 }
 
@@ -49,16 +52,26 @@ Outcome Application::transact(const std::function<void(Transaction&)>& body, con
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
-    return run(body, options);
-}
-
-Outcome Application::run(const std::function<void(Transaction&)>& body, const CommandOptions& options) {
     detail::CommandRunner::check(options);
     detail::Command command{.body = body, .options = options, .began = options_.runtime.clock.now()};
     detail::Command* const only = &command;
     runner_->run({&only, 1});
     if (command.failure) std::rethrow_exception(command.failure);
     return std::move(*command.outcome);
+}
+
+Outcome Application::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
+                             const CommandOptions& options) {
+    return lanes_->execute(stream, body, options);
+}
+
+std::future<Outcome> Application::submit(const std::string& stream, std::function<void(Transaction&)> body,
+                                         CommandOptions options) {
+    return lanes_->submit(stream, std::move(body), std::move(options));
+}
+
+const LaneMetrics& Application::lane_metrics() const {
+    return lanes_->metrics();
 }
 
 void Application::reject_version(const std::string& stream, Version actual, Version expected) {

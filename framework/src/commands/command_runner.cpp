@@ -16,6 +16,10 @@ using aggregates::Repository;
 
 namespace {
 
+/// How many items a batch of commands writes at most where the store has no limit of its own.
+constexpr std::size_t participants_max = 100;
+/// Of a slot, besides events and metadata: the protocol's attributes, a claim's included.
+constexpr std::size_t slot_overhead_bytes = 800;
 constexpr std::size_t command_id_bytes_max = 200;
 constexpr const char* receipt_attribute = "receipt";
 
@@ -42,6 +46,21 @@ Metadata metadata_of(const CommandOptions& options) {
             .headers = options.headers};
 }
 
+/// What the metadata take in a slot, at most.
+std::size_t stored_bytes(const CommandOptions& options) {
+    constexpr std::size_t names_bytes = 80;
+    std::size_t bytes = names_bytes;
+    const auto add = [&](const std::string& text) { bytes += json::quote(text).size() + 2; };
+    add(options.command_id);
+    add(options.correlation.empty() ? options.command_id : options.correlation);
+    add(options.causation);
+    for (const auto& [name, value] : options.headers) {
+        add(name);
+        add(value);
+    }
+    return bytes;
+}
+
 /// One single read is of one moment as it is.
 bool is_one_read(const Plan& plan) {
     return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
@@ -64,7 +83,9 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
     unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
     const auto fail = [&](const std::exception_ptr& failure) {
         const std::size_t ended = decided == 0 ? commands.size() : decided;
-        for (Command* command : commands.first(ended)) command->failure = failure;
+        for (Command* command : commands.first(ended)) {
+            if (!command->failure) command->failure = failure;
+        }
         return ended;
     };
     try {
@@ -81,6 +102,14 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
                 conflict = std::move(*lost);
             } catch (const BlockedError& error) {
                 conflict = {.what = error.what(), .over = false, .waited = true};
+            } catch (const InDoubtError& error) {
+                // What wrote nothing is certain not to have happened.
+                decided = attempt.fates.size();
+                for (std::size_t i = 0; i < decided; ++i) {
+                    if (attempt.fates[i].accepted()) continue;
+                    commands[i]->failure = std::make_exception_ptr(UnavailableError(error.what()));
+                }
+                throw;
             } catch (...) {
                 decided = attempt.fates.size();
                 throw;
@@ -152,27 +181,51 @@ bool CommandRunner::escalate(Climb& climb, unsigned number) const {
 }
 
 CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const {
+    const store::Capabilities capabilities = world_.coordinator.store().capabilities();
+    const bool native =
+        world_.coordinator.options().strategy == Strategy::automatic && capabilities.atomic_writes_max > 0;
+    const std::size_t items_max = native ? capabilities.atomic_writes_max : participants_max;
+    std::size_t metadata_bytes = slot_overhead_bytes;
+    std::set<std::string_view> ids;
     for (std::size_t i = 0; i < commands.size(); ++i) {
         const Command& command = *commands[i];
-        Fate fate;
+        const std::string& command_id = command.options.command_id;
         tx.begin_command(metadata_of(command.options));
         if (!attempt.ids.empty() && attempt.ids[i].receipt) {
-            fate.executed_before = attempt.ids[i].receipt;
-            attempt.fates.push_back(std::move(fate));
+            attempt.fates.push_back({.executed_before = attempt.ids[i].receipt});
             continue;
         }
+        // What these ask for concerns them alone; and a repeat waits until it can see the first.
+        const bool alone = command.options.fenced_by != nullptr;
+        if (i > 0 && (alone || (command.options.expected_version && tx.changes_ > 0) || ids.contains(command_id)))
+            return {.decided = i, .redo = false};
+
+        Fate fate;
+        const std::size_t changes_before = tx.changes_;
         try {
-            if (command.options.fenced_by != nullptr) tx.fenced_by(*command.options.fenced_by);
+            if (alone) tx.fenced_by(*command.options.fenced_by);
             command.body(tx);
         } catch (const Rejected& rejected) {
             tx.rejection_ = rejected.rejection;
-        } catch (const Error&) {
-            throw;
+        } catch (const Error& error) {
+            if (i == 0 || error.retryable() || error.in_doubt()) throw;
+            return {.decided = i, .redo = tx.changes_ != changes_before};
         } catch (...) {
+            // It fails only itself: alone, where there is nobody else whose work would have to be done again.
+            if (i > 0) return {.decided = i, .redo = tx.changes_ != changes_before};
             fate.failure = std::current_exception();
         }
         fate.rejection = std::exchange(tx.rejection_, std::nullopt);  // also if the body caught what ended it
+        const bool failed = fate.failure != nullptr;
+
+        metadata_bytes += stored_bytes(command.options);
+        const std::size_t bytes = tx.event_bytes_ + metadata_bytes;
+        if (i > 0 && bytes > capabilities.item_bytes_max && tx.changes_ != changes_before)
+            return {.decided = i, .redo = true};
         attempt.fates.push_back(std::move(fate));
+        if (!command_id.empty()) ids.insert(command_id);
+        if (alone || failed || bytes > capabilities.item_bytes_max / 2 || 1 + ids.size() + tx.rows_.size() >= items_max)
+            return {.decided = i + 1, .redo = false};
     }
     return {.decided = commands.size(), .redo = false};
 }

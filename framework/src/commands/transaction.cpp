@@ -32,7 +32,9 @@ Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_
 }
 
 void Transaction::record(Touched& touched, EventData data, const void* event) {
+    constexpr std::size_t json_around_bytes = 48;
     ++changes_;
+    event_bytes_ += data.type.size() + data.data.size() + json_around_bytes;
     touched.events.push_back({commands_.size() - 1, std::move(data)});
     const DecidedEvent decided{
         .aggregate_id = touched.id, .version = touched.seen.head + 1, .time = now_, .event = event};

@@ -13,13 +13,15 @@ const char* to_string(ErrorKind kind) noexcept {
         case ErrorKind::storage_full: return "storage_full";
         case ErrorKind::read_only: return "read_only";
         case ErrorKind::lease_lost: return "lease_lost";
+        case ErrorKind::overloaded: return "overloaded";
         case ErrorKind::corruption: return "corruption";
     }
     return "unknown";
 }
 
 bool Error::retryable() const noexcept {
-    return !in_doubt_ && (kind_ == ErrorKind::conflict || kind_ == ErrorKind::unavailable || kind_ == ErrorKind::busy);
+    return !in_doubt_ && (kind_ == ErrorKind::conflict || kind_ == ErrorKind::unavailable || kind_ == ErrorKind::busy ||
+                          kind_ == ErrorKind::overloaded);
 }
 
 bool worth_repeating(const Failure& failure) noexcept {
@@ -41,6 +43,7 @@ void raise(const Failure& failure) {
         case ErrorKind::in_doubt: throw InDoubtError(failure.message);
         case ErrorKind::unavailable: throw UnavailableError(failure.message);
         case ErrorKind::lease_lost: throw LeaseLostError(failure.message);
+        case ErrorKind::overloaded: throw OverloadedError(failure.message);
         case ErrorKind::corruption: throw CorruptionError(failure.message);
         case ErrorKind::busy:
         case ErrorKind::storage_full:

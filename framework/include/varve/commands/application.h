@@ -1,11 +1,13 @@
 #pragma once
 
+#include <varve/commands/lane_options.h>
 #include <varve/commands/transaction.h>
 #include <varve/core/executor.h>
 #include <varve/events/event_store.h>
 #include <varve/locks/locks.h>
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,7 +17,8 @@ namespace varve {
 
 namespace detail {
 class CommandRunner;
-}
+class Lanes;
+}  // namespace detail
 
 template <class T>
 class Rows;
@@ -33,6 +36,7 @@ struct ApplicationOptions {
     /// How much memory the last states of aggregates may take, so that a command need not read before it writes
     /// (aggregates/state_cache.h). 0: none is kept, each command and each load reads the whole stream.
     std::size_t cache_bytes_max = 64 << 20;
+    LaneOptions lanes = {};
     LocksOptions locks = {};
     Runtime runtime = {};
     Executor* executor = nullptr;  ///< instead of threads of its own; must outlive the application
@@ -57,12 +61,12 @@ struct AsOf {
 ///     varve::Application bank{varve::open("sqlite:bank.db")};
 ///     bank.execute<Account>("alice", Deposit{100'00});
 ///
-/// Threads: all methods may be called from any thread; project() before the first command. The destructor finishes what
-/// runs in the background and joins its threads.
+/// Threads: all methods may be called from any thread; project() before the first command. The destructor waits for
+/// what was submitted, finishes what runs in the background and joins its threads.
 ///
-/// Errors of execute and transact: ConflictError after the last attempt, InDoubtError when the outcome is unknown
-/// (repeat it only under a command id), those of the store. An exception that a handler or body throws passes through,
-/// and nothing is written.
+/// Errors of execute, submit and transact: ConflictError after the last attempt, InDoubtError when the outcome is
+/// unknown (repeat it only under a command id), those of the store. An exception that a handler or body throws passes
+/// through, and nothing is written.
 class Application {
   public:
     explicit Application(std::shared_ptr<store::ItemStore> store, ApplicationOptions options = {});
@@ -70,16 +74,34 @@ class Application {
     Application(const Application&) = delete;
     Application& operator=(const Application&) = delete;
 
-    /// Loads, decides, appends; again on conflict.
+    /// Decides and appends; again on conflict. Commands on one aggregate that are on their way at the same time are
+    /// decided one after the other and appended together (lane_options.h); each keeps its own outcome.
     template <Aggregate A, class Command>
     requires(detail::aggregate_has_decide_for<A, Command>::value) Outcome
         execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
-        return run(
+        return execute(
+            stream_name(aggregate_type<A>(), id),
             [&](Transaction& tx) {
                 if (options.expected_version) check_version<A>(tx, id, *options.expected_version);
                 tx.execute<A>(id, command);
             },
             options);
+    }
+
+    /// As execute, without waiting for it: many commands of one caller go together. What execute would throw, the
+    /// future does; OverloadedError and InvalidError are thrown from here. Futures become ready in the order of the
+    /// lane.
+    template <Aggregate A, class Command>
+    requires(detail::aggregate_has_decide_for<A, Command>::value) std::future<Outcome> submit(
+        std::string_view id, Command command, CommandOptions options = {}) {
+        const std::optional<Version> expected = options.expected_version;
+        return submit(
+            stream_name(aggregate_type<A>(), id),
+            [id = std::string{id}, command = std::move(command), expected](Transaction& tx) {
+                if (expected) check_version<A>(tx, id, *expected);
+                tx.execute<A>(id, command);
+            },
+            std::move(options));
     }
 
     /// Runs `body` and commits what it decided, all or nothing: strictly serializable over aggregates and rows, what
@@ -122,6 +144,7 @@ class Application {
     transactions::Coordinator& coordinator() { return coordinator_; }
     const transactions::Metrics& metrics() { return coordinator_.metrics(); }
     const aggregates::CacheMetrics& cache_metrics() const { return repository_.cache_metrics(); }
+    const LaneMetrics& lane_metrics() const;
 
     /// What rows.h and inline_projection.h need.
     RowTables& row_tables() { return row_tables_; }
@@ -139,7 +162,10 @@ class Application {
     }
     [[noreturn]] static void reject_version(const std::string& stream, Version actual, Version expected);
 
-    Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
+    Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
+                    const CommandOptions& options);
+    std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,
+                                CommandOptions options);
     aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
     void sweep(const std::stop_token& stop);
 
@@ -155,6 +181,7 @@ class Application {
     EventStore events_;
     detail::InlineProjections projections_;
     std::unique_ptr<detail::CommandRunner> runner_;
+    std::unique_ptr<detail::Lanes> lanes_;
     std::jthread sweeper_;  // last: it uses all the others
 };
 

@@ -190,7 +190,8 @@ class Transaction {
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<EventData> effects_;
-    std::size_t changes_ = 0;  // events and rows so far
+    std::size_t changes_ = 0;      // events and rows so far
+    std::size_t event_bytes_ = 0;  // that these events take in slots, at most
     std::optional<Rejection> rejection_;
 };
 

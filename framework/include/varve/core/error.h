@@ -16,6 +16,7 @@ enum class ErrorKind {
     storage_full,  ///< no space left where the store keeps its data
     read_only,     ///< the store refuses writes altogether
     lease_lost,    ///< a lock or lease is no longer one's own
+    overloaded,    ///< too much is queued already; nothing was done
     corruption,    ///< stored data contradict themselves or cannot be read
 };
 
@@ -82,6 +83,11 @@ class InDoubtError : public Error {
 /// The store did not answer, and certainly nothing was changed.
 struct UnavailableError : Error {
     explicit UnavailableError(std::string message) : Error({ErrorKind::unavailable, false, std::move(message)}) {}
+};
+
+/// More is queued than the options allow. Nothing was done; try again when less is waiting.
+struct OverloadedError : Error {
+    explicit OverloadedError(std::string message) : Error({ErrorKind::overloaded, false, std::move(message)}) {}
 };
 
 /// A lock or lease is no longer held; whatever it protected must stop.
