@@ -78,6 +78,7 @@ struct AppendValue {
 
 struct List {
     static constexpr std::string_view name = "list";
+    static constexpr SnapshotPolicy snapshots{.every_slots = 2};
     using Event = std::variant<Appended>;
     std::vector<std::int64_t> values;
 

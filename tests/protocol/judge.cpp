@@ -118,6 +118,17 @@ void judge_lists(Application& application, Record& record, const Scale& scale, s
     judge_history(all, checkers::anomalies_allowed(checkers::Level::snapshot), found);
 }
 
+void judge_snapshots(Application& application, const Scale& scale, std::vector<std::string>& found) {
+    for (std::uint64_t i = 0; i < scale.keys; ++i) {
+        const std::string key = "s" + std::to_string(i);
+        const SnapshotCheck check = application.check_snapshot<List>(key);
+        if (!check.holds()) {
+            found.push_back("snapshot: version " + std::to_string(check.version) + " of " + key + " has " +
+                            check.stored + ", the events say " + check.folded);
+        }
+    }
+}
+
 void judge_notes(Application& application, const Record& record, std::vector<std::string>& found) {
     std::map<std::string, std::size_t> counts;
     for (const auto& row : application.rows<Note>().all()) {
@@ -141,6 +152,7 @@ std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger,
             found.push_back("Q2: " + operation(id) + " was told committed as " + command.transaction);
         }
     }
+    judge_snapshots(application, scale, found);
     const std::multiset<std::int64_t> announced = announcements(ledger);
     judge_effects(announced, record, found);
     judge_bank(application, record, scale, announced, found);

@@ -19,6 +19,17 @@ struct Account {
 #else
     using Event = std::variant<Opened, Closed>;
 #endif
+#if defined(WITH_SNAPSHOTS_NEVER)
+    static constexpr varve::SnapshotPolicy snapshots{};
+#endif
+#if defined(WITH_SNAPSHOTS_OF_PRIVATE_DATA)
+    static constexpr varve::SnapshotPolicy snapshots{.every_slots = 10};
+
+  private:
+    int hidden_ = 0;
+
+  public:
+#endif
     void apply(const Opened&) {}
 #if !defined(WITHOUT_APPLY)
     void apply(const Closed&) {}

@@ -32,7 +32,7 @@ Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOpt
       locks_(store_, options.locks, options.runtime),
       turns_(store_, {.heartbeat_thread = false}, options.runtime),
       row_tables_(*store_),
-      repository_(coordinator_, options.cache_bytes_max),
+      repository_(coordinator_, executor_, options.cache_bytes_max),
       events_(coordinator_, options.retry),
       runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_, turns_,
                                                       options.retry, options.escalation)),

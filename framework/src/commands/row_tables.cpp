@@ -1,5 +1,6 @@
 #include <varve/commands/row_tables.h>
 #include <varve/core/error.h>
+#include <varve/events/snapshot.h>
 #include <varve/locks/stored_lock.h>
 #include <varve/transactions/slot.h>
 #include <varve/transactions/system_table.h>
@@ -15,7 +16,7 @@ bool RowTables::knows(std::string_view table) const {
 
 void RowTables::add(const store::TableSchema& schema) {
     if (schema.name == transactions::events_table().name || schema.name == transactions::system_table().name ||
-        schema.name == locks::locks_table().name) {
+        schema.name == locks::locks_table().name || schema.name == events::snapshots_table().name) {
         throw InvalidError("the name '" + schema.name +
                            "' is the framework's own; call the read model's table something else");
     }

@@ -166,18 +166,25 @@ Plan Transaction::reads() const {
 std::function<void(const store::Key&)> Transaction::settling() const {
     struct Made {
         const AggregateType* type;
-        std::shared_ptr<const void> state;
+        aggregates::Folded seen;
+        aggregates::Repository::Written written;
     };
     std::map<std::string, Made> made;
     for (const auto& [stream, touched] : aggregates_) {
-        if (!touched.events.empty()) made.emplace(stream, Made{touched.type, touched.own});
+        if (!touched.events.empty()) made.emplace(stream, Made{touched.type, touched.seen, touched.written(true)});
     }
     return [&repository = world_.repository, made = std::move(made)](const store::Key& slot) {
         const auto found = made.find(slot.partition);
         if (found == made.end()) return;
-        const auto& [type, state] = found->second;
-        repository.remember(*type, slot.partition, state, transactions::version_of(slot), true);
+        const Made& one = found->second;
+        repository.remember(*one.type, slot.partition, one.seen, one.written);
     };
+}
+
+aggregates::Repository::Written Transaction::Touched::written(bool settled) const {
+    std::size_t event_bytes = 0;
+    for (const Decided& one : events) event_bytes += one.event.data.size();
+    return {.state = own, .event_bytes = event_bytes, .settled = settled};
 }
 
 std::vector<Receipt::Written> Transaction::written_by(std::size_t command) const {
@@ -199,7 +206,7 @@ void Transaction::remember(const Commit& commit) const {
         // The other slots of the protocol are pending until somebody finalises them (state_cache.h).
         const bool at_once = commit.path == Path::single || commit.path == Path::native;
         const bool settled = at_once || (commit.path == Path::protocol && commit.primary.partition == stream);
-        world_.repository.remember(*touched.type, stream, touched.own, touched.seen.head + 1, settled);
+        world_.repository.remember(*touched.type, stream, touched.seen, touched.written(settled));
     }
 }
 

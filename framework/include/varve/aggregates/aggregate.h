@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/aggregates/decision.h>
+#include <varve/aggregates/snapshots.h>
 #include <varve/aggregates/state_bytes.h>
 #include <varve/events/event_type.h>
 
@@ -24,7 +25,7 @@ namespace varve {
 //     };
 //
 // A default-constructed one is the state before the first event. `std::size_t bytes() const` may say how much memory it
-// takes (state_bytes.h).
+// takes (state_bytes.h), `static constexpr SnapshotPolicy snapshots` when to store it (snapshots.h).
 
 namespace detail {
 
@@ -85,6 +86,7 @@ struct AggregateType {
     std::shared_ptr<void> (*copy)(const void* state);
     void (*apply)(void* state, const RecordedEvent& event);
     std::size_t (*bytes)(const void* state);  ///< that it takes in memory (state_bytes.h)
+    const SnapshotType* snapshots;            ///< null: it has none (snapshots.h)
 };
 
 template <Aggregate A>
@@ -102,6 +104,7 @@ const AggregateType& aggregate_type() {
                            EventVariant<typename A::Event>::decode(recorded));
             },
         .bytes = [](const void* state) { return detail::state_bytes(*static_cast<const A*>(state)); },
+        .snapshots = detail::snapshot_type<A>(),
     };
     return type;
 }

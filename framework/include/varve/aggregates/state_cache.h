@@ -30,6 +30,8 @@ struct Known {
     transactions::Version head = 0;
     transactions::Epoch next_epoch = 0;  ///< at which slot head + 1 was last seen free; may have grown since
     bool settled = false;
+    transactions::Version snapshot = 0;  ///< the last version that a snapshot is known of, or on its way
+    std::size_t bytes_since = 0;         ///< of events after it
 };
 
 /// What a cache has counted since it was made. Any thread may read at any time.

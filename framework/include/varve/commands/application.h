@@ -118,6 +118,12 @@ class Application {
         return loaded<A>(load_as_of(aggregate_type<A>(), stream_name(aggregate_type<A>(), id), as_of));
     }
 
+    /// Compares the snapshot of an aggregate, if there is one, with what its events say: reads the whole stream.
+    template <Aggregate A>
+    SnapshotCheck check_snapshot(std::string_view id) {
+        return repository_.check_snapshot(aggregate_type<A>(), stream_name(aggregate_type<A>(), id));
+    }
+
     /// The events of one aggregate.
     template <Aggregate A>
     Stream history(std::string_view id) {

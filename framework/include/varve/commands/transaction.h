@@ -140,6 +140,7 @@ class Transaction {
             if (!own) own = type->copy(seen.state.get());
             return own.get();
         }
+        aggregates::Repository::Written written(bool settled) const;
     };
     struct TouchedRow {
         transactions::Image seen;

@@ -60,6 +60,7 @@ namespace detail {
 std::string encode(const Type& type, const void* value, const EncodeOptions& options);
 /// The error's message, empty if there is none. The value is unspecified after an error.
 std::string decode(const Type& type, void* value, std::string_view text, const DecodeOptions& options);
+std::string shape(const Type& type);
 
 }  // namespace detail
 
@@ -78,6 +79,16 @@ Result<T, DecodeError> decode(std::string_view text, const DecodeOptions& option
     if (!message.empty()) return DecodeError{std::move(message)};
     return value;
 }
+
+/// What JSON stands for a type, with the names and types of all fields within: equal for types whose texts are read by
+/// each other as they were meant. Not meant to be read by a program.
+template <class T>
+std::string shape() {
+    return detail::shape(detail::TypeOf<T>::value);
+}
+
+/// Whether two texts are the same value: white space and the order of members tell nothing. False if either is no JSON.
+bool same(std::string_view a, std::string_view b);
 
 /// The text as a JSON string literal, quotes included. Throws InvalidError unless it is valid UTF-8.
 std::string quote(std::string_view text);

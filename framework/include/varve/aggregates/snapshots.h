@@ -1,0 +1,81 @@
+#pragma once
+
+#include <varve/core/clock.h>
+#include <varve/core/json.h>
+#include <varve/transactions/slot.h>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace varve {
+
+/// When the state of an aggregate is stored beside its stream (events/snapshot.h), so that a load reads the last one
+/// and the slots since instead of the whole stream. Without one, never:
+///
+///     struct Account {
+///         static constexpr varve::SnapshotPolicy snapshots{.every_slots = 1000};
+///         …
+///
+/// The state must have a JSON form (core/json.h): a plain struct without private data. One is taken as soon as one of
+/// the limits is reached, in the background, never on the way of a command.
+struct SnapshotPolicy {
+    /// Raise it when `apply` comes to mean something else: what was taken before is then no longer used. A change of
+    /// the state's fields is noticed without it.
+    int version = 1;
+    transactions::Version every_slots = 0;  ///< since the last one; 0: do not count slots
+    std::size_t every_bytes = 0;            ///< of events since the last one; 0: do not count bytes
+    Duration load_time_max{};               ///< a load that took longer is followed by one; 0: do not measure
+};
+
+/// What a check of a snapshot against the events has found.
+struct SnapshotCheck {
+    transactions::Version version = 0;  ///< that the snapshot is of; 0: there is none
+    std::string stored = {};            ///< its state, JSON text
+    std::string folded = {};            ///< what the events up to there say
+
+    bool holds() const { return version == 0 || json::same(stored, folded); }
+};
+
+/// Snapshots of an aggregate's type with its type erased.
+struct SnapshotType {
+    SnapshotPolicy policy;
+    std::string schema;  ///< version and fingerprint
+    std::string (*encode)(const void* state);
+    std::shared_ptr<void> (*decode)(std::string_view text);  ///< null: not readable
+};
+
+namespace detail {
+
+/// "VERSION-FINGERPRINT"
+std::string snapshot_schema(int version, const std::string& shape);
+
+/// Null for a type without a policy.
+template <class A>
+const SnapshotType* snapshot_type() {
+    if constexpr (requires { A::snapshots; }) {
+        static_assert(std::same_as<std::remove_cvref_t<decltype(A::snapshots)>, SnapshotPolicy>,
+                      "an aggregate's `snapshots` is a static constexpr varve::SnapshotPolicy");
+        constexpr SnapshotPolicy policy = A::snapshots;
+        static_assert(
+            policy.every_slots > 0 || policy.every_bytes > 0 || policy.load_time_max > Duration::zero(),
+            "a SnapshotPolicy has a positive every_slots, every_bytes or load_time_max; for no snapshots leave "
+            "`snapshots` out");
+        static const SnapshotType type{
+            .policy = policy,
+            .schema = snapshot_schema(policy.version, json::shape<A>()),
+            .encode = [](const void* state) { return json::encode(*static_cast<const A*>(state)); },
+            .decode = [](std::string_view text) -> std::shared_ptr<void> {
+                auto state = json::decode<A>(text, {.require_all = true});
+                return state ? std::make_shared<A>(std::move(*state)) : nullptr;
+            }};
+        return &type;
+    } else {
+        return nullptr;
+    }
+}
+
+}  // namespace detail
+}  // namespace varve
