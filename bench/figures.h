@@ -37,6 +37,7 @@ double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned
 void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw);
 
 std::vector<Figure> commands(const Plan& plan);
+std::vector<Figure> hot_aggregates(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
 /// None without npm, which installs the server.

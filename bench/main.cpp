@@ -64,7 +64,7 @@ int main(int argc, char** argv) try {
 
     std::vector<bench::Figure> figures;
     std::vector<std::vector<bench::Figure> (*)(const bench::Plan&)> groups{bench::commands, bench::loads,
-                                                                           bench::transfers};
+                                                                           bench::transfers, bench::hot_aggregates};
 #ifdef VARVE_DYNAMODB_SERVERS
     groups.push_back(bench::dynamodb);
 #endif
