@@ -114,6 +114,7 @@ void fairness(const Plan& plan, std::vector<Figure>& figures, bool locked) {
 
 /// Streams of `length` slots each, as if written by commands.
 void fill(ItemStore& store, std::string_view aggregate, long first_id, long ids, long length) {
+    store.ensure_table(varve::transactions::events_table());
     std::vector<varve::store::Write> writes;
     const auto flush = [&] {
         if (!writes.empty()) static_cast<void>(store.write(writes));

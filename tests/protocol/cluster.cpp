@@ -60,6 +60,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     if (random.chance(0.15)) item_bytes_max = 2000;
     // Tombstones may go only where no request arrives later than they.
     if (faults.any_past_request == 0) transactions.retention = 10min;
+    scale.bursts = random.chance(0.3);
     no_changes = random.chance(0.2);
 }
 

@@ -59,6 +59,7 @@ std::uint64_t find(const char* mutation, std::string& caught_by) {
     for (std::uint64_t seed = 1; seed <= seeds_max; ++seed) {
         Settings settings{seed};
         settings.steps_max = 300'000;
+        settings.commands *= 2;  // more of what one fault needs to show within few seeds
         const Result result = simulate(settings);
         if (result.violations.empty()) continue;
         caught_by = result.violations.front().substr(0, result.violations.front().find('\n'));

@@ -24,7 +24,7 @@ void Workload::set_up(Application& application, const Scale& scale) {
 
 void Workload::one_command() {
     const std::uint64_t choice = random_.below(100);
-    if (choice % 12 == 0) return burst();
+    if (shared_.scale.bursts && choice % 4 == 0) return burst();
     if (choice < 29) return transfer();
     if (choice < 35) return repeat();
     if (choice < 63) return lists();

@@ -15,6 +15,7 @@ struct Scale {
     std::uint64_t keys = 4;          ///< of each kind
     std::uint64_t participants = 3;  ///< at most, of one transaction
     std::int64_t money = 1000;       ///< on each account in the beginning
+    bool bursts = false;             ///< several commands on one aggregate are on their way at the same time
 };
 
 /// One client: commands by chance, and what it was told.
