@@ -4,7 +4,6 @@
 #include <varve/core/ids.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace varve {
 
@@ -16,8 +15,6 @@ namespace {
 constexpr std::size_t rows_looked_at = 50;
 constexpr Duration poll_shortest = std::chrono::milliseconds{10};
 constexpr Duration poll_longest = std::chrono::milliseconds{500};
-
-constexpr unsigned without_limit = std::numeric_limits<unsigned>::max();
 
 }  // namespace
 
@@ -40,10 +37,6 @@ Locks::Acquisition::~Acquisition() {
 }
 
 std::optional<Holder> Locks::Acquisition::run() {
-    const RetryPolicy while_silent{.first_delay = std::chrono::milliseconds{1},
-                                   .delay_max = std::chrono::milliseconds{100},
-                                   .attempts_max = without_limit,
-                                   .time_max = l_.options_.time_to_live};
     std::optional<Backoff> silent;
     for (;;) {
         std::size_t distance = 0;
@@ -51,7 +44,7 @@ std::optional<Holder> Locks::Acquisition::run() {
             distance = advance();
             silent.reset();
         } catch (const Error& error) {
-            if (!silent) silent.emplace(while_silent, l_.runtime_);
+            if (!silent) silent.emplace(RetryPolicy::waiting(l_.options_.time_to_live), l_.runtime_);
             if (!error.retryable() || is_over() || !silent->next()) throw;
             continue;
         }
@@ -63,10 +56,7 @@ std::optional<Holder> Locks::Acquisition::run() {
         }
         if (is_over()) {
             ++l_.metrics_.gave_up;
-            leave({.first_delay = std::chrono::milliseconds{1},
-                   .delay_max = std::chrono::milliseconds{100},
-                   .attempts_max = without_limit,
-                   .time_max = l_.options_.time_to_live / 4});
+            leave(RetryPolicy::waiting(l_.options_.time_to_live / 4));
             return std::nullopt;
         }
         pause(distance);

@@ -101,11 +101,7 @@ void Locks::let_go(Held& held) noexcept {
         }
         std::vector<store::Write> writes{release(held.name(), held.holder()),
                                          leave(held.name(), held.holder().ticket, held.holder().owner)};
-        const RetryPolicy policy{.first_delay = std::chrono::milliseconds{1},
-                                 .delay_max = std::chrono::milliseconds{100},
-                                 .attempts_max = 10,
-                                 .time_max = options_.time_to_live / 4};
-        for (Backoff backoff{policy, runtime_};;) {
+        for (Backoff backoff{RetryPolicy::waiting(options_.time_to_live / 4), runtime_};;) {
             const std::vector<store::WriteAnswer> answers = store_->write(writes);
             for (std::size_t i = answers.size(); i-- > 0;) {
                 if (!std::holds_alternative<Failure>(answers[i])) {

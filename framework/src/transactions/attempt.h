@@ -35,7 +35,9 @@ class Attempt {
   private:
     // What an attempt may take. Waiting for others ends with the lease; asking a silent store ends with
     // answer_time_max.
-    RetryPolicy retry_policy() const { return waiting(std::max(c_.options_.lease, c_.options_.answer_time_max)); }
+    RetryPolicy retry_policy() const {
+        return RetryPolicy::waiting(std::max(c_.options_.lease, c_.options_.answer_time_max));
+    }
     bool lease_is_over() const { return c_.runtime_.clock.now() >= claim_.lease; }
     bool answers_are_overdue() const { return c_.runtime_.clock.now() >= began_ + c_.options_.answer_time_max; }
     Participant& primary() { return participants_.front(); }

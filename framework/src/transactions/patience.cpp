@@ -1,7 +1,5 @@
 #include <varve/transactions/patience.h>
 
-#include <limits>
-
 namespace varve::transactions {
 
 Verdict Patience::settle(const store::Key& key, const store::Item& item) {
@@ -12,13 +10,6 @@ Verdict Patience::settle(const store::Key& key, const store::Item& item) {
         waited_ = true;
     }
     return verdict;
-}
-
-RetryPolicy waiting(Duration time_max) {
-    return {.first_delay = std::chrono::milliseconds{1},
-            .delay_max = std::chrono::milliseconds{100},
-            .attempts_max = std::numeric_limits<unsigned>::max(),
-            .time_max = time_max};
 }
 
 }  // namespace varve::transactions

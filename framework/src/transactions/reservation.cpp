@@ -35,7 +35,7 @@ bool Reservation::is_alive() const {
 void Reservation::hold(const std::string& stream) {
     if (held_.contains(stream)) return;
     SettledReader reader{c_, tx_, since_, [this] { renew_leases(); }};
-    Backoff unanswered{waiting(c_.options().answer_time_max), c_.runtime()};
+    Backoff unanswered{RetryPolicy::waiting(c_.options().answer_time_max), c_.runtime()};
     const Time until = c_.runtime().clock.now() + c_.options().lease;
     StreamRead read = reader.head(stream);
     bool at_the_head = true;

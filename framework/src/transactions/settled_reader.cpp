@@ -78,7 +78,7 @@ std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
 bool SettledReader::settle(const store::Key& key, const store::Item& item) {
     if (patience_.settle(key, item) != Verdict::undecided) return true;
     if (while_waiting_) while_waiting_();
-    if (!backoff_) backoff_.emplace(waiting(c_.options().lease), c_.runtime());
+    if (!backoff_) backoff_.emplace(RetryPolicy::waiting(c_.options().lease), c_.runtime());
     if (!backoff_->next()) {
         throw BlockedError(store::to_string(key) + " is held by another transaction that is still running");
     }

@@ -29,11 +29,6 @@ namespace varve {
 
 namespace detail {
 
-template <class T>
-inline constexpr bool is_variant = false;
-template <class... Ts>
-inline constexpr bool is_variant<std::variant<Ts...>> = true;
-
 /// The compiler's message names the two types that this is instantiated with.
 template <class Aggregate, class Event>
 struct aggregate_has_apply_for {
@@ -69,7 +64,7 @@ constexpr bool check_aggregate() {
     static_assert(NamesItself<T>, "an aggregate needs 'static constexpr std::string_view name'");
     static_assert(
         requires { typename T::Event; }, "an aggregate needs 'using Event = std::variant<…>' of its events");
-    static_assert(is_variant<typename T::Event>, "an aggregate's Event is a std::variant of its events");
+    static_assert(is_a<std::variant, typename T::Event>, "an aggregate's Event is a std::variant of its events");
     return aggregate_applies_all<T, typename T::Event>::value;
 }
 

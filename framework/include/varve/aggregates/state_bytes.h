@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/core/is_a.h>
 #include <varve/core/reflect.h>
 
 #include <concepts>
@@ -30,23 +31,6 @@ template <class T>
 std::size_t bytes_beyond(const T& value);
 
 template <class T>
-inline constexpr bool is_std_optional = false;
-template <class T>
-inline constexpr bool is_std_optional<std::optional<T>> = true;
-template <class T>
-inline constexpr bool is_std_variant = false;
-template <class... Ts>
-inline constexpr bool is_std_variant<std::variant<Ts...>> = true;
-template <class T>
-inline constexpr bool is_std_pair = false;
-template <class A, class B>
-inline constexpr bool is_std_pair<std::pair<A, B>> = true;
-template <class T>
-inline constexpr bool is_unique_ptr = false;
-template <class T>
-inline constexpr bool is_unique_ptr<std::unique_ptr<T>> = true;
-
-template <class T>
 constexpr bool is_plain_struct() {
     if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
         if constexpr (!HasBase<T>) return count_fields<T>() <= fields_max;
@@ -71,14 +55,14 @@ std::size_t bytes_beyond(const T& value) {
     constexpr std::size_t node_bytes = 4 * sizeof(void*);  // links, and what the allocator adds
     if constexpr (std::is_trivially_copyable_v<T>) {
         return 0;
-    } else if constexpr (is_std_optional<T>) {
+    } else if constexpr (is_a<std::optional, T>) {
         return value ? bytes_beyond(*value) : 0;
-    } else if constexpr (is_unique_ptr<T>) {
+    } else if constexpr (is_a<std::unique_ptr, T>) {
         return value ? sizeof(*value) + bytes_beyond(*value) : 0;
-    } else if constexpr (is_std_variant<T>) {
+    } else if constexpr (is_a<std::variant, T>) {
         return value.valueless_by_exception() ? 0
                                               : std::visit([](const auto& one) { return bytes_beyond(one); }, value);
-    } else if constexpr (is_std_pair<T>) {
+    } else if constexpr (is_a<std::pair, T>) {
         return bytes_beyond(value.first) + bytes_beyond(value.second);
     } else if constexpr (std::ranges::sized_range<const T>) {
         using Element = std::ranges::range_value_t<const T>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/core/clock.h>
+#include <varve/core/is_a.h>
 #include <varve/core/reflect.h>
 #include <varve/core/type_name.h>
 
@@ -139,16 +140,6 @@ struct TypeOf {
 };
 
 template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
-template <class T>
-inline constexpr bool is_variant = false;
-template <class... Ts>
-inline constexpr bool is_variant<std::variant<Ts...>> = true;
-
-template <class T>
 inline constexpr bool is_array = false;
 template <class T, std::size_t size>
 inline constexpr bool is_array<std::array<T, size>> = true;
@@ -190,7 +181,8 @@ struct EnumerationOf {
 template <class T>
 struct OptionalOf {
     using Value = typename T::value_type;
-    static_assert(!is_optional<Value>, "an optional of an optional has no JSON form: null would mean two things");
+    static_assert(!varve::detail::is_a<std::optional, Value>,
+                  "an optional of an optional has no JSON form: null would mean two things");
     static constexpr Optional value{
         &TypeOf<Value>::value,
         [](const void* optional) -> const void* {
@@ -337,9 +329,9 @@ consteval Type describe() {
         return Type{Kind::raw};
     } else if constexpr (std::is_enum_v<T>) {
         return Type{&EnumerationOf<T>::value, sizeof(T)};
-    } else if constexpr (is_optional<T>) {
+    } else if constexpr (varve::detail::is_a<std::optional, T>) {
         return Type{&OptionalOf<T>::value};
-    } else if constexpr (is_variant<T>) {
+    } else if constexpr (varve::detail::is_a<std::variant, T>) {
         return Type{&VariantOf<T>::value};
     } else if constexpr (is_array<T>) {
         return Type{&ArrayOf<T>::value};

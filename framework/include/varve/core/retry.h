@@ -2,6 +2,8 @@
 
 #include <varve/core/runtime.h>
 
+#include <limits>
+
 namespace varve {
 
 /// How long to keep trying. Delays grow exponentially and are drawn uniformly from [0, current delay] ("full jitter",
@@ -13,6 +15,12 @@ struct RetryPolicy {
     Duration time_max = std::chrono::seconds{15};  ///< from the first attempt; no new one begins after it
 
     static RetryPolicy once() { return {.attempts_max = 1}; }
+    /// For who waits for others, or asks a silent store again: for at most `time_max`, however many attempts that is.
+    static RetryPolicy waiting(Duration time_max) {
+        return {.delay_max = std::chrono::milliseconds{100},
+                .attempts_max = std::numeric_limits<unsigned>::max(),
+                .time_max = time_max};
+    }
 };
 
 /// One run of a policy: call `next()` after each failed attempt.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <varve/core/retry.h>
 #include <varve/transactions/resolver.h>
 
 #include <set>
@@ -35,8 +34,5 @@ class Patience {
     std::set<std::string> met_alive_;  // transactions
     bool waited_ = false;
 };
-
-/// The back-off of an attempt that waits for others or asks a silent store again, for at most `time_max`.
-RetryPolicy waiting(Duration time_max);
 
 }  // namespace varve::transactions

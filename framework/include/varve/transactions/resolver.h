@@ -47,7 +47,7 @@ class Resolver {
 
     /// For writers and sweepers, about the claim that stands on the item under `key`: an undecided transaction is
     /// fenced if its lease has expired or if it is younger than `mine`; then what it left under `key` is finalised or
-    /// undone.    /// `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
+    /// undone. `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
     Verdict settle(const store::Key& key, const store::Item& item, const Priority* mine);
 
     /// As `settle`, but nobody is spared: the transaction ends now.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/core/error.h>
+#include <varve/core/retry.h>
 #include <varve/transactions/coordinator.h>
 #include <varve/transactions/patience.h>
 
