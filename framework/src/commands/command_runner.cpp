@@ -217,6 +217,9 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
         }
         fate.rejection = std::exchange(tx.rejection_, std::nullopt);  // also if the body caught what ended it
         const bool failed = fate.failure != nullptr;
+        // A projection may reject an event that is decided already.
+        const bool rejected_late = fate.rejection && tx.changes_ != changes_before;
+        if (i > 0 && rejected_late) return {.decided = i, .redo = true};
 
         metadata_bytes += stored_bytes(command.options);
         const std::size_t bytes = tx.event_bytes_ + metadata_bytes;
@@ -224,7 +227,8 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
             return {.decided = i, .redo = true};
         attempt.fates.push_back(std::move(fate));
         if (!command_id.empty()) ids.insert(command_id);
-        if (alone || failed || bytes > capabilities.item_bytes_max / 2 || 1 + ids.size() + tx.rows_.size() >= items_max)
+        if (alone || failed || rejected_late || bytes > capabilities.item_bytes_max / 2 ||
+            1 + ids.size() + tx.rows_.size() >= items_max)
             return {.decided = i + 1, .redo = false};
     }
     return {.decided = commands.size(), .redo = false};
