@@ -59,6 +59,7 @@ struct Account {
     static constexpr std::string_view name = "account";
     using Event = std::variant<Opened, Deposited, Withdrawn, Frozen, Unfrozen>;
     using Decision = varve::Decision<Event>;
+    static constexpr varve::SnapshotPolicy snapshots{.every_slots = 100};
 
     std::string owner;
     Cents balance = 0;

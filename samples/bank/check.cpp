@@ -85,7 +85,7 @@ struct Legs {
 
 class Auditor {
   public:
-    explicit Auditor(varve::Application& bank) : store_(bank.coordinator().store()) {}
+    explicit Auditor(varve::Application& bank) : bank_(bank), store_(bank.coordinator().store()) {}
 
     Audit run(bool settled) {
         if (!settled) pending_.breaks("not everything was settled in time; is somebody still writing?");
@@ -93,6 +93,7 @@ class Auditor {
         for (const auto& [stream, slots] : streams_) fold(stream, slots);
         read_rows();
         compare_rows();
+        compare_snapshots();
         return result();
     }
 
@@ -204,6 +205,20 @@ class Auditor {
         }
     }
 
+    void compare_snapshots() {
+        for (const auto& [id, folded] : accounts_) {
+            try {
+                const varve::SnapshotCheck snapshot = bank_.check_snapshot<Account>(id);
+                snapshot_count_ += snapshot.version > 0 ? 1 : 0;
+                if (snapshot.holds()) continue;
+                snapshots_as_folded_.breaks(id + ": the snapshot of version " + std::to_string(snapshot.version) +
+                                            " says " + snapshot.stored + ", the events " + snapshot.folded);
+            } catch (const varve::CorruptionError&) {
+                // Its events cannot be folded: that has been found already.
+            }
+        }
+    }
+
     Audit result() {
         Audit audit{.rules = {}, .accounts = accounts_.size(), .events = events_};
         for (const auto& [id, folded] : accounts_) audit.money += folded.account.balance;
@@ -225,11 +240,13 @@ class Auditor {
         audit.rules.push_back(std::move(dense_).found("1, 2, 3 … in " + streams));
         audit.rules.push_back(std::move(whole).found(plural(transfers_.size(), "transfer", "transfers")));
         audit.rules.push_back(std::move(rows_as_folded_).found(plural(rows_.size(), "row", "rows")));
+        audit.rules.push_back(std::move(snapshots_as_folded_).found(plural(snapshot_count_, "snapshot", "snapshots")));
         audit.rules.push_back(std::move(readable_).found("all stored items"));
         audit.rules.push_back(std::move(pending_).found(plural(pending_count_, "unsettled claim", "unsettled claims")));
         return audit;
     }
 
+    varve::Application& bank_;
     store::ItemStore& store_;
     std::map<std::string, std::map<Version, transactions::Committed>> streams_;
     std::map<std::string, Folded> accounts_;
@@ -237,11 +254,13 @@ class Auditor {
     std::map<std::string, Legs> transfers_;
     std::size_t events_ = 0;
     std::size_t pending_count_ = 0;
+    std::size_t snapshot_count_ = 0;
     Cents in_ = 0;   // from outside
     Cents out_ = 0;  // to outside: negative
     RuleBuilder negative_{"no balance below zero"};
     RuleBuilder dense_{"versions without holes"};
     RuleBuilder rows_as_folded_{"balances as the events say"};
+    RuleBuilder snapshots_as_folded_{"snapshots as the events say"};
     RuleBuilder readable_{"everything readable"};
     RuleBuilder pending_{"nothing left pending"};
 };

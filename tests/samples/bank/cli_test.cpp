@@ -272,6 +272,12 @@ TEST_F(Tampered, a_removed_row_and_an_account_without_events_are_found) {
     EXPECT_TRUE(names(found, "balances as the events say", "bob: has a row but no events"));
 }
 
+TEST_F(Tampered, a_changed_snapshot_is_found) {
+    ASSERT_EQ(bank.run({"pay", "--transfers", "250", "--accounts", "2", "--workers", "1", "--check"}).code, 0);
+    bank.tamper(R"(UPDATE snapshots SET item = replace(item, 'balance\":', 'balance\":1'))");
+    EXPECT_TRUE(names(broken(), "snapshots as the events say", "the snapshot of version "));
+}
+
 TEST_F(Tampered, an_event_that_is_no_event_is_found) {
     bank.tamper(R"(UPDATE events SET item = replace(item, 'Withdrawn', 'Withdrew')
                    WHERE aggregateId = 'account-alice' AND version = 4)");
