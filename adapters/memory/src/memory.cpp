@@ -4,6 +4,7 @@
 #include <charconv>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <shared_mutex>
@@ -26,6 +27,12 @@ struct Stored {
     Position position = 0;  // written once, while the change is numbered
 };
 using StoredItem = std::shared_ptr<const Stored>;
+
+/// Grows only: nothing is ever removed, so references stay good, and a walk can go on from anywhere. With the standard
+/// allocator, because the thread sanitizer cannot see into oneTBB's.
+template <class Value>
+using ByName = tbb::concurrent_unordered_map<std::string, Value, std::hash<std::string>, std::equal_to<std::string>,
+                                             std::allocator<std::pair<const std::string, Value>>>;
 
 /// Which item was changed last at which position. Positions are given under the lock, so nobody can see one before all
 /// smaller ones are there.
@@ -76,8 +83,7 @@ struct Table {
     explicit Table(TableSchema s) : schema(std::move(s)) {}
 
     const TableSchema schema;
-    // Grows only: no partition is ever removed. Hence references stay good, and a scan can go on from any partition.
-    tbb::concurrent_unordered_map<std::string, Partition> partitions;
+    ByName<Partition> partitions;
     ChangeOrder order;
 
     const Partition* find(const std::string& partition) const {
@@ -326,7 +332,7 @@ class MemoryStore final : public ItemStore {
     }
 
     const Options options_;
-    tbb::concurrent_unordered_map<std::string, std::unique_ptr<Table>> tables_;  // grows only
+    ByName<std::unique_ptr<Table>> tables_;
 };
 
 }  // namespace

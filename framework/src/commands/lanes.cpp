@@ -49,9 +49,12 @@ struct Lanes::Lane {
     std::vector<std::stop_source> waiting_for_room;
 };
 
-/// Whoever holds an accessor to a lane has it for himself.
+/// Whoever holds an accessor to a lane has it for himself. With the standard allocator, because the thread sanitizer
+/// cannot see into oneTBB's.
 struct Lanes::Directory {
-    oneapi::tbb::concurrent_hash_map<std::string, Lane> by_stream;
+    oneapi::tbb::concurrent_hash_map<std::string, Lane, oneapi::tbb::tbb_hash_compare<std::string>,
+                                     std::allocator<std::pair<const std::string, Lane>>>
+        by_stream;
     using accessor = decltype(by_stream)::accessor;
 };
 
