@@ -329,6 +329,87 @@ TEST_F(Settling, a_reserved_slot_gets_its_part_of_what_the_primary_holds) {
     EXPECT_EQ(std::get<Committed>(slot(third)).payload, (store::Item{{"n", std::int64_t{2}}}));
 }
 
+// ---- many at once
+
+struct SettlingMany : Settling {
+    std::shared_ptr<testing::CountingStore> counting = std::make_shared<testing::CountingStore>(inner);
+    Resolver counted{*counting, {.clock = clock}, {}, metrics};
+    std::vector<store::Key> keys;
+
+    static Claim claim_at(const store::Key& primary, std::string tx, Time lease = start) {
+        return {.tx = std::move(tx), .primary = primary, .primary_epoch = 0, .lease = lease, .priority = start};
+    }
+    /// A slot of a stream of its own that a transaction has prepared.
+    void prepare(const Claim& claim) {
+        keys.push_back(slot_key("s" + std::to_string(keys.size()), 1));
+        ASSERT_TRUE(apply(prepare_slot(keys.back(), 0, claim, {})));
+    }
+    std::vector<Verdict> settle_all() {
+        const std::vector<std::optional<store::Item>> items = inner->read(keys);
+        std::vector<Resolver::Claimed> claimed;
+        for (std::size_t i = 0; i < keys.size(); ++i) claimed.push_back({keys[i], items[i].value()});
+        return counted.settle(claimed, nullptr);
+    }
+};
+
+TEST_F(SettlingMany, cost_one_read_of_their_primaries_one_batch_of_fences_and_one_that_clears_them) {
+    for (int i = 0; i < 100; ++i) prepare(claim_at(slot_key("p" + std::to_string(i / 2), 1), std::to_string(i / 2)));
+    EXPECT_EQ(settle_all(), std::vector<Verdict>(100, Verdict::aborted));
+    for (const store::Key& key : keys) EXPECT_EQ(free_epoch(key), 1);
+    const testing::RequestCounts counts = counting->counts();
+    EXPECT_EQ(counts.round_trips(), 3u);
+    EXPECT_EQ(counts.reads, 50u);
+    EXPECT_EQ(counts.writes, 50u + 100u);
+    EXPECT_EQ(metrics.fenced, 50u);
+    EXPECT_EQ(metrics.undone_for_others, 100u);
+}
+
+TEST_F(SettlingMany, each_gets_its_own_verdict) {
+    const store::Key free = slot_key("f", 1), taken = slot_key("p", 1), prepared = slot_key("q", 1);
+    commit_primary("committed");
+    prepare(claim_at(primary, "committed"));
+    prepare(claim_at(free, "alive", start + seconds{1}));
+    prepare(claim_at(taken, "fenced and over"));
+    prepare(claim_at(primary, "somebody else's"));
+    ASSERT_TRUE(apply(prepare_slot(prepared, 0, claim_at(prepared, "itself"), {})));
+    keys.push_back(prepared);
+    EXPECT_EQ(settle_all(), (std::vector{Verdict::committed, Verdict::undecided, Verdict::aborted, Verdict::aborted,
+                                         Verdict::aborted}));
+    EXPECT_TRUE(std::holds_alternative<Committed>(decode_slot(keys[0], item(keys[0]))));
+    EXPECT_TRUE(std::holds_alternative<Pending>(decode_slot(keys[1], item(keys[1]))));
+    for (const store::Key& key : {keys[2], keys[3], prepared, taken}) EXPECT_EQ(free_epoch(key), 1);
+    EXPECT_EQ(item(free), std::nullopt);
+    EXPECT_EQ(metrics.fenced, 2u) << "of those that were committed or ended already, nothing had to be";
+}
+
+// Both expect the same slot to be free at the same epoch: what ends the one ends the other.
+TEST_F(SettlingMany, a_fence_for_one_ends_who_shares_its_primary) {
+    const store::Key shared = slot_key("p", 1);
+    prepare(claim_at(shared, "alive", start + seconds{1}));
+    prepare(claim_at(shared, "over"));
+    EXPECT_EQ(settle_all(), (std::vector{Verdict::aborted, Verdict::aborted}));
+    EXPECT_EQ(free_epoch(shared), 1);
+    EXPECT_EQ(metrics.fenced, 1u);
+}
+
+TEST_F(SettlingMany, only_what_was_not_answered_stays_undecided) {
+    for (const char* tx : {"t", "u", "v"}) prepare(claim_at(slot_key(std::string{"p-"} + tx, 1), tx));
+    const std::vector<std::optional<store::Item>> items = inner->read(keys);
+    std::vector<Resolver::Claimed> claimed;
+    for (std::size_t i = 0; i < keys.size(); ++i) claimed.push_back({keys[i], items[i].value()});
+    store.after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (writes[i].key == keys[1]) answers[i] = Failure{ErrorKind::unavailable, true, "no answer"};
+        }
+    };
+    EXPECT_EQ(resolver.settle(claimed, nullptr), (std::vector{Verdict::aborted, Verdict::undecided, Verdict::aborted}));
+}
+
+TEST_F(SettlingMany, of_nothing_ask_nothing) {
+    EXPECT_EQ(settle_all(), std::vector<Verdict>{});
+    EXPECT_EQ(counting->counts(), testing::RequestCounts{});
+}
+
 // ---- what cannot be read is nobody's to settle
 
 TEST_F(Settling, a_primary_in_an_unknown_state_is_an_error_and_nothing_is_touched) {

@@ -243,6 +243,72 @@ TEST_P(Sweeping, what_cannot_be_read_keeps_nothing_else_from_being_settled) {
     EXPECT_EQ(sweeper.sweep(), 1u) << "the slot is there still";
 }
 
+/// Slots that as many owners have prepared, none of whom has come to its commit.
+std::vector<store::Key> prepare_many(store::ItemStore& store, int n, Time lease) {
+    std::vector<store::Key> keys;
+    for (int i = 0; i < n; ++i) {
+        const std::string number = std::to_string(i);
+        keys.push_back(slot_key("stuck-" + number, 1));
+        const Claim claim{.tx = "t" + number,
+                          .primary = slot_key("primary-" + number, 1),
+                          .primary_epoch = 0,
+                          .lease = lease,
+                          .priority = lease};
+        const store::Write write = prepare_slot(keys.back(), 0, claim, {});
+        EXPECT_TRUE(std::holds_alternative<store::Applied>(store.write({&write, 1}).front()));
+    }
+    return keys;
+}
+
+TEST_P(Sweeping, hundreds_that_are_stuck_are_settled_together_and_all_in_one_pass) {
+    prepare_many(*inner, 1200, clock.now());
+    const auto counting = std::make_shared<testing::CountingStore>(shown);
+    Application bank{counting, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    Sweeper sweeper{bank.coordinator(), {}, at_once};
+    EXPECT_EQ(sweeper.sweep(), 1200u);
+    clock.advance(lease);
+    counting->reset();
+    sweeper.sweep();
+    EXPECT_EQ(claimed(), 0u);
+    EXPECT_EQ(bank.metrics().swept, 1200u);
+    // Of three chunks: what lies there, their primaries; fences, what clears them.
+    EXPECT_EQ(counting->counts().read_batches, 3u * 2u);
+    EXPECT_LE(counting->counts().write_batches, 3u * 2u + 1u) << "and the checkpoint";
+}
+
+TEST_P(Sweeping, hundreds_of_commits_are_finished_together_and_all_in_one_pass) {
+    for (int i = 0; i < 600; ++i) {
+        static_cast<void>(
+            owner->transact([&](Transaction& tx) { tx.execute<Account>(std::to_string(i), Deposit{1}); }));
+    }
+    later.forget();
+    ASSERT_EQ(claimed(), 600u);
+    const auto counting = std::make_shared<testing::CountingStore>(shown);
+    Application bank{counting, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    Sweeper sweeper{bank.coordinator(), {}, at_once};  // meets the primaries alone
+    EXPECT_EQ(sweeper.sweep(), 600u);
+    clock.advance(lease);
+    counting->reset();
+    EXPECT_EQ(sweeper.sweep(), 0u);
+    EXPECT_EQ(claimed(), 0u);
+    EXPECT_EQ(bank.metrics().finalised_for_others, 600u);
+    // Of two chunks: the primaries, what they name; what is finalised, the marks.
+    EXPECT_EQ(counting->counts().read_batches, 2u * 2u);
+    EXPECT_LE(counting->counts().write_batches, 2u * 2u + 1u) << "and the checkpoint";
+}
+
+TEST_P(Sweeping, one_whose_primary_cannot_be_read_keeps_no_other_from_being_settled) {
+    const std::vector<store::Key> keys = prepare_many(*inner, 10, clock.now());
+    const store::Write write{slot_key("primary-4", 1), store::Put{{{"state", std::string{"?"}}}}};
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&write, 1}).front()));
+    Sweeper sweeper = this->sweeper();
+    sweeper.sweep();
+    clock.advance(lease);
+    sweeper.sweep();
+    EXPECT_EQ(claimed(), 1u);
+    EXPECT_TRUE(claim_on(keys[4], item(keys[4]).value()));
+}
+
 TEST_F(SweepingByChanges, a_checkpoint_is_kept_and_resumed) {
     append_many(700);
     sweeper().sweep();

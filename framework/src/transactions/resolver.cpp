@@ -6,6 +6,20 @@
 #include <algorithm>
 
 namespace varve::transactions {
+namespace {
+
+/// The write that clears the claimed item after an abort; `item` as read.
+store::Write undo(const store::Key& key, const store::Item& item) {
+    if (key.table == events_table().name) {
+        const Slot slot = decode_slot(key, item);
+        const auto& pending = std::get<Pending>(slot);
+        return undo_slot(key, pending.claim.tx, pending.epoch);
+    }
+    const Row row = decode_row(key, item);
+    return undo_row(key, row.image, row.intent.value());
+}
+
+}  // namespace
 
 Verdict judge(const Claim& claim, const Slot& primary) {
     if (const auto* committed = std::get_if<Committed>(&primary)) {
@@ -22,16 +36,6 @@ std::string copied_attribute(std::size_t index, std::string_view name) {
     return std::to_string(index) + ":" + std::string{name};
 }
 
-store::Write undo(const store::Key& key, const store::Item& item) {
-    if (key.table == events_table().name) {
-        const Slot slot = decode_slot(key, item);
-        const auto& pending = std::get<Pending>(slot);
-        return undo_slot(key, pending.claim.tx, pending.epoch);
-    }
-    const Row row = decode_row(key, item);
-    return undo_row(key, row.image, row.intent.value());
-}
-
 Resolver::Resolver(store::ItemStore& store, Runtime runtime, Options options, Metrics& metrics)
     : store_(store), runtime_(runtime), options_(options), metrics_(metrics) {}
 
@@ -41,38 +45,80 @@ Resolver::Resolution Resolver::look(const Claim& claim) {
 }
 
 Verdict Resolver::settle(const store::Key& key, const store::Item& item, const Priority* mine) {
-    const Claim claim = claim_on(key, item).value();
-    Resolution resolution = look(claim);
-    const auto may_fence = [&] {
-        return claim.lease <= runtime_.clock.now() || (mine != nullptr && *mine < claim.rank());
-    };
-    if (resolution.verdict == Verdict::undecided && may_fence()) {
-        resolution = VARVE_MUTANT("undo without fencing") ? Resolution{Verdict::aborted, Free{}}
-                                                          : fence(claim, resolution.primary);
+    const Claimed claimed{key, item};
+    return settle({&claimed, 1}, mine).front();
+}
+
+std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Priority* mine) {
+    std::vector<Claim> claims;
+    std::set<store::Key> keys;
+    for (const auto& [key, item] : claimed) {
+        claims.push_back(claim_on(key, item).value());
+        keys.insert(claims.back().primary);
     }
-    if (resolution.verdict == Verdict::undecided || clear(key, item, resolution)) return resolution.verdict;
-    return Verdict::undecided;  // it lies there still: as good as alive, for whoever has to wait until it is gone
+    Slots primaries = read_slots(keys);
+
+    const Time now = runtime_.clock.now();
+    const auto may_be_fenced = [&](const Claim& claim) {
+        return claim.lease <= now || (mine != nullptr && *mine < claim.rank());
+    };
+    const bool without_fencing = VARVE_MUTANT("undo without fencing");
+    std::set<store::Key> to_fence;
+    for (const Claim& claim : claims) {
+        if (judge(claim, primaries.at(claim.primary)) == Verdict::undecided && may_be_fenced(claim))
+            to_fence.insert(claim.primary);
+    }
+    if (!without_fencing) fence(to_fence, primaries);
+
+    std::vector<Verdict> verdicts;
+    for (const Claim& claim : claims) {
+        const bool as_if = without_fencing && to_fence.contains(claim.primary);
+        verdicts.push_back(as_if ? Verdict::aborted : judge(claim, primaries.at(claim.primary)));
+    }
+    clear(claimed, verdicts, claims, primaries);
+    return verdicts;
 }
 
 Verdict Resolver::end(const Claim& claim) {
-    const Resolution resolution = look(claim);
-    return resolution.verdict == Verdict::undecided ? fence(claim, resolution.primary).verdict : resolution.verdict;
+    Slots primaries = read_slots({claim.primary});
+    if (judge(claim, primaries.at(claim.primary)) == Verdict::undecided) fence({claim.primary}, primaries);
+    return judge(claim, primaries.at(claim.primary));
 }
 
-Resolver::Resolution Resolver::fence(const Claim& claim, const Slot& primary) {
-    const auto* pending = std::get_if<Pending>(&primary);
-    const store::Write write = pending != nullptr ? undo_slot(claim.primary, claim.tx, pending->epoch)
-                                                  : fence_free_slot(claim.primary, std::get<Free>(primary).epoch);
-    store::WriteAnswer answer = store_.write({&write, 1}).front();
-    if (std::holds_alternative<store::Applied>(answer)) {
-        ++metrics_.fenced;
-        return {Verdict::aborted, Free{claim.primary_epoch + 1}};
+Resolver::Slots Resolver::read_slots(const std::set<store::Key>& keys) {
+    const std::vector<store::Key> ordered(keys.begin(), keys.end());
+    Slots slots;
+    if (ordered.empty()) return slots;
+    std::vector<std::optional<store::Item>> items = store_.read(ordered);
+    for (std::size_t i = 0; i < ordered.size(); ++i)
+        slots.emplace(ordered[i], decode_slot(ordered[i], std::move(items[i])));
+    return slots;
+}
+
+void Resolver::fence(const std::set<store::Key>& undecided, Slots& primaries) {
+    if (undecided.empty()) return;
+    std::vector<store::Write> writes;
+    for (const store::Key& key : undecided) {
+        const Slot& slot = primaries.at(key);
+        const auto* pending = std::get_if<Pending>(&slot);
+        writes.push_back(pending != nullptr ? undo_slot(key, pending->claim.tx, pending->epoch)
+                                            : fence_free_slot(key, std::get<Free>(slot).epoch));
     }
-    if (auto* refused = std::get_if<store::Refused>(&answer)) {
-        Slot now = decode_slot(claim.primary, std::move(refused->current));
-        return {judge(claim, now), std::move(now)};
+    std::vector<store::WriteAnswer> answers = store_.write(writes);
+    std::set<store::Key> unanswered;
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+        Slot& slot = primaries.at(writes[i].key);
+        if (std::holds_alternative<store::Applied>(answers[i])) {
+            ++metrics_.fenced;
+            const auto* pending = std::get_if<Pending>(&slot);
+            slot = Free{(pending != nullptr ? pending->epoch : std::get<Free>(slot).epoch) + 1};
+        } else if (auto* refused = std::get_if<store::Refused>(&answers[i])) {
+            slot = decode_slot(writes[i].key, std::move(refused->current));
+        } else {
+            unanswered.insert(writes[i].key);
+        }
     }
-    return look(claim);
+    for (auto& [key, slot] : read_slots(unanswered)) primaries.at(key) = std::move(slot);
 }
 
 std::vector<store::Key> Resolver::participants(const Committed& primary) {
@@ -120,18 +166,31 @@ store::Write Resolver::finalise(const store::Key& key, const store::Item& item, 
     return commit_pending_slot(key, {.write_id = pending.claim.tx, .payload = std::move(*content)});
 }
 
-bool Resolver::clear(const store::Key& key, const store::Item& item, const Resolution& resolution) {
-    const auto* commit = resolution.verdict == Verdict::committed ? &std::get<Committed>(resolution.primary) : nullptr;
-    const store::Write write = commit != nullptr ? finalise(key, item, *commit) : undo(key, item);
-    const store::WriteAnswer answer = store_.write({&write, 1}).front();
-    if (const auto* failure = std::get_if<Failure>(&answer)) {
-        if (!worth_repeating(*failure)) raise(*failure);
-        return false;
+void Resolver::clear(std::span<const Claimed> claimed, std::vector<Verdict>& verdicts, const std::vector<Claim>& claims,
+                     const Slots& primaries) {
+    std::vector<std::size_t> decided;
+    std::vector<store::Write> writes;
+    for (std::size_t i = 0; i < claimed.size(); ++i) {
+        const auto& [key, item] = claimed[i];
+        if (verdicts[i] == Verdict::undecided) continue;
+        decided.push_back(i);
+        writes.push_back(verdicts[i] == Verdict::committed
+                             ? finalise(key, item, std::get<Committed>(primaries.at(claims[i].primary)))
+                             : undo(key, item));
     }
-    if (std::holds_alternative<store::Applied>(answer)) {
-        ++(commit != nullptr ? metrics_.finalised_for_others : metrics_.undone_for_others);
+    if (writes.empty()) return;
+    const std::vector<store::WriteAnswer> answers = store_.write(writes);
+    const Failure* never = nullptr;
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+        Verdict& verdict = verdicts[decided[i]];
+        if (const auto* failure = std::get_if<Failure>(&answers[i])) {
+            if (!worth_repeating(*failure)) never = failure;
+            verdict = Verdict::undecided;  // as good as alive, for whoever has to wait until it is gone
+        } else if (std::holds_alternative<store::Applied>(answers[i])) {
+            ++(verdict == Verdict::committed ? metrics_.finalised_for_others : metrics_.undone_for_others);
+        }
     }
-    return true;
+    if (never != nullptr) raise(*never);
 }
 
 std::int64_t Resolver::tombstone_expiry() const {

@@ -64,15 +64,12 @@ bool Sweeper::Changes::read_changes(Table& table) {
 
 void Sweeper::Changes::settle_due(Table& table) {
     const Time due = c_.runtime().clock.now() - c_.options().lease;
-    std::vector<store::Key> keys;
+    std::set<store::Key> keys;
     for (const Met& met : table.unsettled) {
-        if (met.at <= due && std::ranges::find(keys, met.key) == keys.end()) keys.push_back(met.key);
-        if (keys.size() == page_size) break;
+        if (met.at <= due) keys.insert(met.key);
     }
-    const std::vector<store::Key> settled = settle(keys);
-    std::erase_if(table.unsettled, [&](const Met& met) {
-        return met.at <= due && std::ranges::find(settled, met.key) != settled.end();
-    });
+    const std::set<store::Key> settled = settle(keys);
+    std::erase_if(table.unsettled, [&](const Met& met) { return met.at <= due && settled.contains(met.key); });
 }
 
 void Sweeper::Changes::collect_tombstones(Table& table) {

@@ -67,10 +67,9 @@ void Sweeper::Scans::read_page(Part& part, Time now) {
 
 void Sweeper::Scans::settle_due() {
     const Time due = c_.runtime().clock.now() - c_.options().lease;
-    std::vector<store::Key> keys;
+    std::set<store::Key> keys;
     for (const auto& [key, met] : unsettled_) {
-        if (met <= due) keys.push_back(key);
-        if (keys.size() == page_size) break;
+        if (met <= due) keys.insert(key);
     }
     for (const store::Key& key : settle(keys)) unsettled_.erase(key);
 }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <varve/core/error.h>
 #include <varve/transactions/sweeper.h>
 
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,8 +32,9 @@ class Sweeper::Source {
     /// Whether a record needs a second look one lease later. What cannot be read does: it must not be passed by.
     static bool needs_a_look(const store::Record& record);
 
-    /// Settles what lies under these keys; gives those where nothing is left to be settled, as was just read.
-    std::vector<store::Key> settle(std::span<const store::Key> keys);
+    /// Settles what lies under these keys, all of them, so many at a time as go well together; gives those where
+    /// nothing is left to be settled, as was just read.
+    std::set<store::Key> settle(const std::set<store::Key>& keys);
 
     /// The image of a row that is a tombstone; nullopt: it is none, or cannot be read.
     std::optional<Image> tombstone(const store::Record& record);
@@ -42,8 +45,20 @@ class Sweeper::Source {
     Coordinator& c_;
 
   private:
-    bool is_settled(const store::Key& key, const std::optional<store::Item>& item);
-    bool finish_participants(const store::Key& primary, const Committed& commit);
+    /// A commit whose participants are not known to be in place.
+    struct Unfinished {
+        store::Key primary;
+        Committed commit;
+    };
+
+    void settle_some(std::span<const store::Key> keys, std::set<store::Key>& settled);
+    // These two begin with all at once. If that fails because of what one of them is, each is tried by itself: what
+    // cannot be settled stays, and the others go on.
+    void settle_claims(std::span<const Resolver::Claimed> claimed);
+    /// Finalises the participants and marks the primaries done, those of which every answer came; adds these to
+    /// `settled`.
+    void finish(std::span<const Unfinished> commits, std::set<store::Key>& settled);
+    void report(const Error& error);
 };
 
 /// Follows the store's order of changes, and saves how far everything is settled, so that a new one goes on from there.
@@ -96,7 +111,6 @@ class Sweeper::Scans final : public Source {
     };
 
     void read_pages();
-    bool page_is_due(Time now);
     void begin();
     void read_page(Part& part, Time now);
     void settle_due();

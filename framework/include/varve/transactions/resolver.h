@@ -6,6 +6,10 @@
 #include <varve/transactions/row.h>
 #include <varve/transactions/slot.h>
 
+#include <map>
+#include <set>
+#include <span>
+
 namespace varve::transactions {
 
 /// What has become of a transaction.
@@ -23,8 +27,15 @@ Verdict judge(const Claim& claim, const Slot& primary);
 
 /// Settles what other transactions left behind. Anybody may fence, undo and finalise; only the owner commits.
 ///
-/// Threads: all methods may be called from any thread. Errors: those of the store; a write that was not answered is no
-/// error, whoever comes by next repeats it.
+///     const store::Item item = …;                                     // read under `key`, with a claim on it
+///     if (resolver.settle(key, item, nullptr) == Verdict::undecided)  // its transaction is alive, or the store silent
+///         …                                                           // come by later
+///
+/// Threads: all methods may be called from any thread.
+///
+/// Errors of all methods that ask the store: its own, UnavailableError if it does not answer a read; CorruptionError
+/// naming the item for a primary, a claimed item or a list of participants that this version cannot read. A write that
+/// was not answered is no error: whoever comes by next repeats it.
 class Resolver {
   public:
     Resolver(store::ItemStore& store, Runtime runtime, Options options, Metrics& metrics);
@@ -48,7 +59,17 @@ class Resolver {
     /// For writers and sweepers, about the claim that stands on the item under `key`: an undecided transaction is
     /// fenced if its lease has expired or if it is younger than `mine`; then what it left under `key` is finalised or
     /// undone. `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
+    /// Errors: also what the store says of a write that it will never take.
     Verdict settle(const store::Key& key, const store::Item& item, const Priority* mine);
+
+    /// The same about many at once, no key twice: one read of all their primaries, one batch of fences, one of what
+    /// clears them. One verdict for each, in the order of `claimed`. An error concerns one of them, the others may be
+    /// settled or not.
+    struct Claimed {
+        const store::Key& key;
+        const store::Item& item;
+    };
+    std::vector<Verdict> settle(std::span<const Claimed> claimed, const Priority* mine);
 
     /// As `settle`, but nobody is spared: the transaction ends now.
     Verdict end(const Claim& claim);
@@ -57,9 +78,13 @@ class Resolver {
     std::int64_t tombstone_expiry() const;
 
   private:
-    Resolution fence(const Claim& claim, const Slot& primary);
-    /// False: the store gave no answer, it may lie there still.
-    bool clear(const store::Key& key, const store::Item& item, const Resolution& resolution);
+    using Slots = std::map<store::Key, Slot>;
+    Slots read_slots(const std::set<store::Key>& keys);
+    /// Turns these of the primaries, which are free or pending, to void; afterwards `primaries` has them as they are.
+    void fence(const std::set<store::Key>& undecided, Slots& primaries);
+    /// Whatever was not answered becomes `undecided`: it may lie there still.
+    void clear(std::span<const Claimed> claimed, std::vector<Verdict>& verdicts, const std::vector<Claim>& claims,
+               const Slots& primaries);
 
     store::ItemStore& store_;
     Runtime runtime_;
@@ -69,8 +94,5 @@ class Resolver {
 
 /// The attribute of a primary's payload that holds attribute `name` of its reserved participant `index`.
 std::string copied_attribute(std::size_t index, std::string_view name);
-
-/// The write that clears the claimed item after an abort; `item` as read.
-store::Write undo(const store::Key& key, const store::Item& item);
 
 }  // namespace varve::transactions
