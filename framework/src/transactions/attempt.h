@@ -99,6 +99,7 @@ class Attempt {
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.
     void finalise_in_background();
     store::Write finalise(const Participant& one) const;
+    store::Write undo(const Participant& one) const;
     /// For an attempt that is certain never to commit: its owner, the only one who could, has not asked for it, or
     /// knows that it was refused for ever. Whatever fails here, others do when they meet it.
     void undo_prepared();

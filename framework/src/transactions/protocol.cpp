@@ -127,18 +127,15 @@ std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content)
 void Attempt::finalise_in_background() {
     if (participants_.size() == 1) return;
     std::vector<store::Write> writes;
-    for (std::size_t i = 1; i < participants_.size(); ++i) {
-        const Participant& one = participants_[i];
-        writes.push_back(finalise(one));
-    }
-    const bool has_rows = !plan_.rows.empty();
     std::vector<bool> tells;  // of each write
     for (std::size_t i = 1; i < participants_.size(); ++i) {
         const Participant& one = participants_[i];
+        writes.push_back(finalise(one));
         tells.push_back(plan_.finalised && one.row == nullptr && (one.held == nullptr || one.held->payload));
     }
     c_.background_.post([&store = c_.store_, writes = std::move(writes), tells = std::move(tells),
-                         finalised = plan_.finalised, has_rows, primary = primary().key, tx = claim_.tx] {
+                         finalised = plan_.finalised, has_rows = !plan_.rows.empty(), primary = primary().key,
+                         tx = claim_.tx] {
         bool all_answered = true;
         const std::vector<store::WriteAnswer> answers = store.write(writes);
         for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -157,8 +154,14 @@ store::Write Attempt::finalise(const Participant& one) const {
                             c_.resolver_.tombstone_expiry());
     }
     if (one.held == nullptr) return finalise_slot(one.key, claim_.tx);
-    if (!one.held->payload) return undo_slot(one.key, claim_.tx, one.epoch);
+    if (!one.held->payload) return undo(one);
     return commit_pending_slot(one.key, {.write_id = claim_.tx, .payload = *one.held->payload});
+}
+
+store::Write Attempt::undo(const Participant& one) const {
+    if (one.row == nullptr) return undo_slot(one.key, claim_.tx, one.epoch);
+    const RowWrite& row = *one.row;
+    return undo_row(one.key, row.seen, {.claim = claim_, .after = row.after, .was_expires = row.seen.expires});
 }
 
 void Attempt::undo_prepared() {
@@ -167,12 +170,7 @@ void Attempt::undo_prepared() {
         if (prepare_unanswered_) c_.resolver_.end(claim_);
         std::vector<store::Write> undoes;
         for (const Participant& one : participants_) {
-            if (!one.maybe_prepared) continue;
-            const auto intent = [&] {
-                return Intent{.claim = claim_, .after = one.row->after, .was_expires = one.row->seen.expires};
-            };
-            undoes.push_back(one.row == nullptr ? undo_slot(one.key, claim_.tx, one.epoch)
-                                                : undo_row(one.key, one.row->seen, intent()));
+            if (one.maybe_prepared) undoes.push_back(undo(one));
         }
         if (!undoes.empty()) static_cast<void>(c_.store_.write(undoes));
     } catch (const Error& error) {
