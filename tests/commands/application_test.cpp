@@ -112,6 +112,29 @@ TEST(Application, metadata_are_stored_with_the_events) {
     EXPECT_TRUE(history.events[0].id.ends_with(":0"));
 }
 
+TEST(Application, a_time_to_wait_that_cannot_be_is_refused_by_its_name) {
+    const auto refused = [](const ApplicationOptions& options) -> std::string {
+        try {
+            Application bank{open("memory:"), options};
+        } catch (const ConfigError& error) {
+            return error.what();
+        }
+        return "not refused";
+    };
+    const Duration negative{-1};
+    const std::string end = " is -0.000001 s; a time to wait cannot be negative";
+    EXPECT_EQ(refused({.sweep_interval = negative}), "ApplicationOptions::sweep_interval" + end);
+    EXPECT_EQ(refused({.scan = {.page_interval = negative}}), "ApplicationOptions::scan.page_interval" + end);
+    EXPECT_EQ(refused({.scan = {.pause = negative}}), "ApplicationOptions::scan.pause" + end);
+    EXPECT_EQ(refused({.retry = {.first_delay = negative}}), "ApplicationOptions::retry.first_delay" + end);
+    EXPECT_EQ(refused({.retry = {.delay_max = negative}}), "ApplicationOptions::retry.delay_max" + end);
+    EXPECT_EQ(refused({.retry = {.time_max = negative}}), "ApplicationOptions::retry.time_max" + end);
+    EXPECT_EQ(refused({.escalation = {.queue_time_max = negative}}),
+              "ApplicationOptions::escalation.queue_time_max" + end);
+    EXPECT_NE(refused({.sweep_interval = Duration{0}}).find("without a pause"), std::string::npos);
+    EXPECT_EQ(refused({.sweep = false, .sweep_interval = Duration{0}}), "not refused");
+}
+
 TEST(Application, an_aggregate_is_loaded_as_of_a_version) {
     Fixture f;
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(f.bank.execute<Account>("alice", Deposit{10}));

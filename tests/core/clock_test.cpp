@@ -35,6 +35,14 @@ TEST(Clock, what_is_no_time_is_quoted) {
     }
 }
 
+TEST(Clock, a_duration_is_told_in_seconds_as_short_as_it_goes) {
+    EXPECT_EQ(to_string(Duration{1500ms}), "1.5 s");
+    EXPECT_EQ(to_string(Duration{-3s}), "-3 s");
+    EXPECT_EQ(to_string(Duration{100s}), "100 s");
+    EXPECT_EQ(to_string(Duration{0}), "0 s");
+    EXPECT_EQ(to_string(Duration{1}), "0.000001 s");
+}
+
 TEST(Clock, a_stop_request_ends_a_sleep) {
     std::stop_source stop;
     stop.request_stop();

@@ -14,6 +14,29 @@ using namespace transactions;
 
 namespace {
 
+const ApplicationOptions& checked(const ApplicationOptions& options) {
+    const std::pair<const char*, Duration> times[] = {
+        {"retry.first_delay", options.retry.first_delay},
+        {"retry.delay_max", options.retry.delay_max},
+        {"retry.time_max", options.retry.time_max},
+        {"escalation.queue_time_max", options.escalation.queue_time_max},
+        {"sweep_interval", options.sweep_interval},
+        {"scan.page_interval", options.scan.page_interval},
+        {"scan.pause", options.scan.pause},
+    };
+    for (const auto& [name, time] : times) {
+        if (time >= Duration::zero()) continue;
+        throw ConfigError(std::string{"ApplicationOptions::"} + name + " is " + to_string(time) +
+                          "; a time to wait cannot be negative");
+    }
+    if (options.sweep && options.sweep_interval == Duration::zero()) {
+        throw ConfigError(
+            "ApplicationOptions::sweep_interval is 0 s: the sweeper would ask the store without a pause; to have none, "
+            "set sweep to false");
+    }
+    return options;
+}
+
 store::ItemStore& prepared(store::ItemStore& store) {
     check_format(store);
     store.ensure_table(events_table());
@@ -25,7 +48,7 @@ store::ItemStore& prepared(store::ItemStore& store) {
 
 Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOptions options)
     : store_(std::move(store)),
-      options_(options),
+      options_(checked(options)),
       threads_(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
       executor_(options.executor ? *options.executor : *threads_),
       coordinator_(prepared(*store_), options.runtime, executor_, options.transactions),

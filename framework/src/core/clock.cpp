@@ -89,6 +89,15 @@ Clock& Clock::system() {
     return clock;
 }
 
+std::string to_string(Duration duration) {
+    char text[40];
+    const int length = std::snprintf(text, sizeof text, "%.6f", std::chrono::duration<double>(duration).count());
+    std::string seconds(text, static_cast<std::size_t>(length));
+    seconds.erase(seconds.find_last_not_of('0') + 1);
+    if (seconds.back() == '.') seconds.pop_back();
+    return seconds + " s";
+}
+
 std::string to_string(Time time) {
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date{day};

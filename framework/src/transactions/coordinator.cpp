@@ -8,23 +8,19 @@
 namespace varve::transactions {
 namespace {
 
-std::string seconds(Duration duration) {
-    return std::to_string(std::chrono::duration<double>(duration).count()) + " s";
-}
-
 /// ConfigError naming the option that cannot work.
 Options checked(const Options& options) {
     if (options.lease <= Duration::zero()) {
-        throw ConfigError("transactions::Options::lease is " + seconds(options.lease) +
+        throw ConfigError("transactions::Options::lease is " + varve::to_string(options.lease) +
                           "; others would take every transaction for dead at once: give it more than nothing");
     }
     if (options.answer_time_max <= Duration::zero()) {
-        throw ConfigError("transactions::Options::answer_time_max is " + seconds(options.answer_time_max) +
+        throw ConfigError("transactions::Options::answer_time_max is " + varve::to_string(options.answer_time_max) +
                           "; give the store some time to answer in");
     }
     if (options.retention < options.answer_time_max) {
-        throw ConfigError("transactions::Options::retention is " + seconds(options.retention) +
-                          ", less than answer_time_max, " + seconds(options.answer_time_max) +
+        throw ConfigError("transactions::Options::retention is " + varve::to_string(options.retention) +
+                          ", less than answer_time_max, " + varve::to_string(options.answer_time_max) +
                           ": a write that is repeated so long could find its tombstone gone. Raise retention");
     }
     return options;

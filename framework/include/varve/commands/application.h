@@ -23,6 +23,7 @@ class Lanes;
 template <class T>
 class Rows;
 
+/// Errors: the constructor refuses what cannot work, with a ConfigError that names the option.
 struct ApplicationOptions {
     RetryPolicy retry = {};      ///< of a command that loses against others
     Escalation escalation = {};  ///< what else it does if it keeps losing
@@ -30,7 +31,7 @@ struct ApplicationOptions {
     /// Whether this application finishes what died processes have left (transactions/sweeper.h), and how often it
     /// looks. On a store without an order of changes that means to scan it: `scan` says how fast.
     bool sweep = true;
-    Duration sweep_interval = std::chrono::milliseconds{500};
+    Duration sweep_interval = std::chrono::milliseconds{500};  ///< more than 0
     transactions::ScanOptions scan = {};
     std::size_t background_threads = 2;  ///< that finalise after the acknowledgement
     /// How much memory the last states of aggregates may take, so that a command need not read before it writes
@@ -69,6 +70,8 @@ struct AsOf {
 /// through, and nothing is written.
 class Application {
   public:
+    /// Makes the framework's tables where they are missing. ConfigError naming the option that cannot work, or for a
+    /// store that holds another version's data; the store's errors.
     explicit Application(std::shared_ptr<store::ItemStore> store, ApplicationOptions options = {});
     ~Application();
     Application(const Application&) = delete;
@@ -140,7 +143,7 @@ class Application {
     void project(Projection projection = {});
 
     /// Learns the outcome of a command that ended with InDoubtError, from any process: committed, or from now on
-    /// aborted for ever. Takes InDoubtError::transaction().
+    /// aborted for ever. Takes InDoubtError::transaction(). Errors: as Coordinator::resolve.
     transactions::Verdict resolve(std::string_view transaction) { return coordinator_.resolve(transaction); }
 
     /// Locks by name, in the same store. Their handles must be gone before the application is destroyed.

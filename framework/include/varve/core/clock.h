@@ -30,6 +30,9 @@ class Clock {
 /// ISO 8601 in UTC with microseconds: 2026-01-31T12:00:00.000000Z.
 std::string to_string(Time time);
 
+/// In seconds, as short as it goes: "0.5 s", "-3 s".
+std::string to_string(Duration duration);
+
 /// Reads ISO 8601: a date (its midnight), or a date and time with an optional fraction, 'Z' or an offset as in +02:00.
 /// Throws InvalidError that quotes the text.
 Time parse_time(std::string_view text);
