@@ -52,6 +52,10 @@ struct Rejected {
 /// runs again. So it may see what never was at one moment, but nothing that it then does or says comes of it.
 ///
 /// Threads: belongs to the body's thread. A reference to a state lives as long as the body runs.
+///
+/// Errors of all methods that read: BlockedError, a ConflictError, if another transaction holds the item for longer than
+/// a lease; those of the store; CorruptionError for what cannot be read. Let them pass: Application::transact runs the
+/// body again where that helps. InvalidError for an id or a row's key that cannot be one.
 class Transaction {
   public:
     /// Decides `command` on the aggregate as this transaction sees it, its own events so far included. A rejection ends

@@ -29,20 +29,28 @@ struct Conflict {
 /// Commits plans: the protocol's owner side. The protocol itself is described in docs/protocol.md, step by step as
 /// here.
 ///
+///     const auto outcome = coordinator.commit(plan, tx, since);
+///     if (const auto* conflict = std::get_if<Conflict>(&outcome)) …   // decide again, under a new id
+///
 /// Threads: all methods may be called from any thread. The executor, which runs what follows the acknowledgement, must
 /// be drained before the Coordinator is destroyed.
 class Coordinator {
   public:
+    /// ConfigError that names the option if one cannot work (options.h).
     Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options);
 
     /// Settles a transaction whose outcome its owner could not learn (InDoubtError::transaction): it is committed, or
-    /// from now on aborted for ever. `undecided` only if the store gave no answer. InvalidError for what is no such
-    /// handle.
+    /// from now on aborted for ever. `undecided` only if the store did not answer what would
+    /// have ended it; ask again.
+    /// Errors: InvalidError for what is no such handle; UnavailableError if the store could not be read, after which
+    /// nothing is known and it may be asked again; CorruptionError for a primary in a form that is not known.
     Verdict resolve(std::string_view transaction);
 
     /// One attempt to commit `plan` as transaction `tx` (a new id for every attempt), with the priority of a command
-    /// that began at `since`. Throws InDoubtError if the store did not answer in time and the outcome is unknown; the
-    /// store's errors if certainly nothing was committed; InvalidError for an item beyond the store's limit.
+    /// that began at `since`.
+    /// Errors: InDoubtError if the store did not answer in time and the outcome is unknown; after all others certainly
+    /// nothing was committed, nor will be: those of the store, InvalidError for an item beyond the store's limit,
+    /// CorruptionError for what is met and cannot be read.
     std::variant<Commit, Conflict> commit(const Plan& plan, const std::string& tx, Time since);
 
     Reader& reader() { return reader_; }

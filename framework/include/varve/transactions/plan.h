@@ -48,7 +48,16 @@ struct RangeRead {
 };
 
 /// All that one attempt has decided: what it writes, and what it relied on. No key is in two of the lists of single
-/// items.
+/// items. The commands make plans out of what a body has done (commands/transaction.h); a Coordinator commits them.
+///
+///     const StreamRead alice = reader.head("account-alice");          // a SettledReader: what it reads may be built on
+///     const StreamRead limits = reader.head("limits-2026");
+///     Plan plan;
+///     plan.slots.push_back({slot_key("account-alice", alice.head + 1), alice.next.epoch, payload});
+///     plan.heads_read.push_back({slot_key("limits-2026", limits.head + 1)});
+///     coordinator.commit(plan, tx, since);                            // refused if either stream has moved on
+///
+/// Threads: a value; while a commit runs on it nobody changes it.
 struct Plan {
     std::vector<SlotWrite> slots;
     std::vector<HeldSlot> held;

@@ -32,10 +32,17 @@ struct StreamRead {
         false;  ///< the last of `slots` is committed, but still claimed in place: nobody may build on it yet
 };
 
-/// Reads through other transactions' claims by the table of resolver.h. Never writes, never waits.
+/// Reads through other transactions' claims by the table of resolver.h. Never writes, and waits for nobody; a snapshot
+/// repeats its reads until two rounds agree.
 ///
-/// Threads: all methods may be called from any thread. Errors: those of the store; CorruptionError for a stream with
-/// holes.
+///     const StreamRead read = reader.stream("account-alice", 1);              // all its committed slots
+///     const std::vector<Image> rows = reader.rows(keys, Isolation::snapshot);  // all of one moment
+///
+/// Threads: all methods may be called from any thread.
+///
+/// Errors: those of the store, UnavailableError if it does not answer; CorruptionError naming the item for one in a
+/// form that this version does not know, and naming the stream for one with holes; ConflictError from `rows` and
+/// `range` at `snapshot`, if in 200 rounds or 10 s no moment was found at which all that they read held still.
 class Reader {
   public:
     Reader(store::ItemStore& store, Resolver& resolver, Runtime runtime)

@@ -20,9 +20,14 @@ struct BlockedError : ConflictError {
 /// The reads of one attempt: what it returns may be built on, for nobody has a claim on it any more. Others' claims are
 /// settled, a transaction that is alive is waited for (patience.h).
 ///
-/// All methods throw BlockedError naming the item if another transaction still holds it after a lease of waiting.
+///     SettledReader reader{coordinator, tx, since};
+///     const StreamRead alice = reader.stream("account-alice", 1);
+///     plan.slots.push_back({slot_key("account-alice", alice.head + 1), alice.next.epoch, payload});
 ///
 /// Threads: belongs to one attempt on one thread.
+///
+/// Errors of all methods: BlockedError naming the item if another transaction still holds it after a lease of waiting;
+/// those of Reader and Resolver.
 class SettledReader {
   public:
     /// `since`: when the command began; `tx`: the attempt's id. `while_waiting`, if there is any, runs before each

@@ -16,6 +16,11 @@ namespace varve::transactions {
 /// costs as much as there are changes. Where it keeps none, a sweeper scans these tables from end to end, again and
 /// again, and costs as much as is stored; ScanOptions bound how fast.
 ///
+/// Every Application has one on a thread of its own; a process that only sweeps looks like this:
+///
+///     Sweeper sweeper{application.coordinator(), {"balances"}};
+///     for (;; clock.sleep_for(500ms)) sweeper.sweep();
+///
 /// Threads: one Sweeper belongs to one thread.
 class Sweeper {
   public:
