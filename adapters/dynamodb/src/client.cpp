@@ -20,7 +20,11 @@ std::string without_secrets(std::string text, const Credentials& credentials) {
         for (std::size_t at = 0; (at = text.find(*secret, at)) != std::string::npos;)
             text.replace(at, secret->size(), "…");
     }
-    if (text.size() > message_bytes_max) text.resize(message_bytes_max);
+    if (text.size() > message_bytes_max) {
+        std::size_t end = message_bytes_max;
+        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;  // within a character
+        text.resize(end);
+    }
     return text;
 }
 

@@ -36,6 +36,14 @@ std::optional<DatedCredentials> pair(const std::optional<std::string>& id, const
                           (has_id ? "an access key id without its secret" : "a secret without its access key id") +
                           "; set both or neither");
     }
+    // They become headers and parts of a signature.
+    for (const std::string& part : {*id, *secret, token.value_or("")}) {
+        if (std::ranges::any_of(part, [](char c) { return c <= ' ' || c >= '\x7f'; })) {
+            throw ConfigError(where +
+                              " has a key or token with a blank, a line break or another character that belongs "
+                              "to none; copy it again");
+        }
+    }
     return DatedCredentials{.credentials = {*id, *secret, token.value_or("")}};
 }
 

@@ -77,6 +77,23 @@ std::string body_of(Reply reply) {
     throw CorruptionError("the server refuses, by " + std::get<Declined>(reply).name + ", what has no condition");
 }
 
+/// The one thing that the server finds invalid and the port does not: what an update makes of an item that is there.
+bool is_too_large(std::string_view message) {
+    return message.find("Item size") != std::string_view::npos;
+}
+std::string grown_too_large(const store::Key& key) {
+    return "the update would let the item " + to_string(key) + " grow beyond the limit of " +
+           std::to_string(server_item_bytes_max) +
+           " bytes, names and what other programs have added included; keep less in one item";
+}
+
+Failure failure_of(const store::Write& write, Failed failed) {
+    if (failed.name == "ValidationException" && is_too_large(failed.failure.message)) {
+        failed.failure.message = grown_too_large(write.key);
+    }
+    return std::move(failed.failure);
+}
+
 Table server_table(const Options& options, const store::TableSchema& schema) {
     return {.name = options.prefix + "." + schema.name, .schema = schema};
 }
@@ -127,28 +144,27 @@ void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
         if (found != tables_.end() && found->second->schema == schema) return;
     }
     const Table table = server_table(options_, schema);
-    if (!check_existing(table)) {
+    std::optional<DescribedTable> found = describe(table);
+    if (!found) {
         if (options_.tables == Tables::expect) {
             throw ConfigError("there is no table '" + table.name + "', and tables=expect does not let varve create " +
                               to_string(schema));
         }
         create(table);
-        if (!check_existing(table))
-            throw UnavailableError("table '" + table.name + "' is gone as soon as it is created");
     }
-    const DescribedTable active = wait_until_active(table);
+    const DescribedTable active = wait_until_active(table, std::move(found));
     if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
     if (!schema.expiry_attribute.empty()) ensure_expiry(table, active.arn);
     const std::lock_guard lock{tables_mutex_};
     tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
 }
 
-bool DynamoDbStore::check_existing(const Table& table) {
+std::optional<DescribedTable> DynamoDbStore::describe(const Table& table) {
     Reply reply = client_.send(describe_table(table));
     if (const auto* failed = std::get_if<Failed>(&reply); failed && failed->name == "ResourceNotFoundException") {
-        return false;
+        return std::nullopt;
     }
-    const DescribedTable found = parse_described_table(body_of(std::move(reply)));
+    DescribedTable found = parse_described_table(body_of(std::move(reply)));
     const store::TableSchema& schema = table.schema;
     const std::string sort_type = schema.sort == store::SortType::none      ? ""
                                   : schema.sort == store::SortType::integer ? "N"
@@ -160,7 +176,7 @@ bool DynamoDbStore::check_existing(const Table& table) {
         throw ConfigError("table '" + table.name + "' exists with the key (" + shape + ") and was asked for as " +
                           to_string(schema));
     }
-    return true;
+    return found;
 }
 
 void DynamoDbStore::create(const Table& table) {
@@ -170,14 +186,15 @@ void DynamoDbStore::create(const Table& table) {
     (void)body_of(std::move(reply));
 }
 
-DescribedTable DynamoDbStore::wait_until_active(const Table& table) {
+DescribedTable DynamoDbStore::wait_until_active(const Table& table, std::optional<DescribedTable> described) {
     const RetryPolicy patience{.first_delay = std::chrono::milliseconds{20},
                                .delay_max = std::chrono::seconds{2},
                                .time_max = std::chrono::minutes{2}};
     for (Backoff backoff{patience, options_.runtime};;) {
-        DescribedTable described = parse_described_table(body_of(client_.send(describe_table(table))));
-        if (described.active) return described;
+        if (described && described->active) return *std::move(described);
         if (!backoff.next()) throw UnavailableError("table '" + table.name + "' is not active after two minutes");
+        // One that was just made may not be known to whoever describes it.
+        described = describe(table);
     }
 }
 
@@ -325,16 +342,6 @@ std::vector<TableWrite> DynamoDbStore::checked(std::span<const store::Write> wri
     return result;
 }
 
-store::WriteAnswer DynamoDbStore::failed(const store::Write& write, Failed failed) const {
-    // The only thing that the server finds invalid and the port does not is an update's result.
-    if (failed.name == "ValidationException" && std::holds_alternative<store::Update>(write.action) &&
-        failed.failure.message.find("ize") != std::string::npos) {
-        failed.failure.message = "the update would let the item " + to_string(write.key) +
-                                 " grow beyond the limit of " + std::to_string(server_item_bytes_max) + " bytes";
-    }
-    return std::move(failed.failure);
-}
-
 std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Write> writes) {
     store::check(writes, store::Batch::independent);
     const std::vector<TableWrite> targets = checked(writes);
@@ -351,7 +358,7 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
             if (std::holds_alternative<Done>(replies[at])) {
                 answers[i] = store::Applied{};
             } else if (auto* failure = std::get_if<Failed>(&replies[at])) {
-                answers[i] = failed(writes[i], std::move(*failure));
+                answers[i] = failure_of(writes[i], std::move(*failure));
             } else {
                 auto item = parse_refusing_item(std::get<Declined>(replies[at]).body, *targets[i].table);
                 if (item) tells_items_ = true;
@@ -444,12 +451,12 @@ store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes,
                    reason.code == "ProvisionedThroughputExceeded") {
             busy = &reason;
         } else if (reason.code != "None" && !reason.code.empty()) {
-            const bool too_large = reason.message.find("ize") != std::string::npos;
-            return Failure{
-                .kind = ErrorKind::invalid,
-                .message = "the transaction's write of the item " + to_string(key) + " is not allowed: " + reason.code +
-                           (reason.message.empty() ? "" : ": " + reason.message) +
-                           (too_large ? "; at most " + std::to_string(server_item_bytes_max) + " bytes are" : "")};
+            return Failure{.kind = ErrorKind::invalid,
+                           .message = is_too_large(reason.message)
+                                          ? grown_too_large(key)
+                                          : "the transaction's write of the item " + to_string(key) +
+                                                " is not allowed: " + reason.code +
+                                                (reason.message.empty() ? "" : ": " + reason.message)};
         }
     }
     // Which conditions held is only known of a transaction that nobody disturbed.

@@ -36,14 +36,13 @@ class DynamoDbStore final : public store::ItemStore {
     /// Checks each write, before any is sent.
     std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
     std::vector<std::optional<store::Item>> read_distinct(std::span<const TableKey> keys);
-    store::WriteAnswer failed(const store::Write& write, Failed failed) const;
     store::AtomicAnswer cancelled(std::span<const TableWrite> writes, const Declined& declined, Backoff& backoff,
                                   bool& again);
 
     void create(const Table& table);
-    DescribedTable wait_until_active(const Table& table);
-    /// False if there is no such table.
-    bool check_existing(const Table& table);
+    /// nullopt if there is no such table. Throws ConfigError if it has another shape.
+    std::optional<DescribedTable> describe(const Table& table);
+    DescribedTable wait_until_active(const Table& table, std::optional<DescribedTable> described);
     void ensure_expiry(const Table& table, std::string_view arn);
 
     const Options options_;

@@ -78,6 +78,8 @@ const ErrorRule& rule_for(std::string_view name, int status) {
     const auto found = std::ranges::find(rules, name, &ErrorRule::name);
     if (found != rules.end()) return *found;
     if (status == 429) return undocumented_throttling;
+    constexpr int request_timeout = 408;
+    if (status == request_timeout) return undocumented_failure;
     return status >= 400 && status < 500 ? undocumented_refusal : undocumented_failure;
 }
 

@@ -21,8 +21,8 @@ namespace {
 constexpr std::size_t answer_bytes_max = std::size_t{64} << 20;
 constexpr long connections_max = 128;
 /// Servers close idle connections, some after 5 seconds; one that is closed while a request is on its way leaves the
-/// request's outcome unknown.
-constexpr long idle_seconds_max = 4;
+/// request's outcome unknown. libcurl counts whole seconds: what was idle for less than one more is still used.
+constexpr long idle_seconds_max = 3;
 
 bool same_name(std::string_view a, std::string_view b) {
     const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
@@ -89,6 +89,7 @@ struct Http::Transfer {
     curl_slist* headers = nullptr;
     std::size_t body_bytes_read = 0;
     std::optional<std::uint32_t> checksum = {};
+    bool unreadable_checksum = false;
     bool headers_complete = false;
     bool has_length = false;  ///< or chunks, of which the last is known
     bool too_large = false;
@@ -128,9 +129,8 @@ struct Http::Transfer {
         if (same_name(name, "x-amz-crc32")) {
             std::uint32_t number = 0;
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-            // One that cannot be read is one that does not fit.
-            const bool whole = error == std::errc{} && end == value.data() + value.size();
-            transfer.checksum = whole ? number : ~crc32(transfer.answer.body);
+            transfer.checksum = number;
+            transfer.unreadable_checksum = error != std::errc{} || end != value.data() + value.size();
         }
         return count;
     }
@@ -283,14 +283,13 @@ void Http::run() {
             fresh.swap(waiting_);
         }
         for (auto& transfer : fresh) {
-            Transfer& started = *transfer;
-            started.easy = handles_->take();
-            if (started.easy == nullptr) {
-                finish(started, CURLE_OUT_OF_MEMORY);
+            transfer->easy = handles_->take();
+            if (transfer->easy == nullptr || !start(*transfer)) {
+                finish(*transfer, CURLE_OUT_OF_MEMORY);
+                if (transfer->easy != nullptr) handles_->give_back(transfer->easy);
                 continue;
             }
-            handles_->running.emplace(started.easy, std::move(transfer));
-            start(started);
+            handles_->running.emplace(transfer->easy, std::move(transfer));
         }
         handles_->act();
         int left = 0;
@@ -307,7 +306,7 @@ void Http::run() {
     }
 }
 
-void Http::start(Transfer& transfer) {
+bool Http::start(Transfer& transfer) {
     CURL* const easy = transfer.easy;
     const auto set = [easy](CURLoption option, auto value) { curl_easy_setopt(easy, option, value); };
     const HttpRequest& request = transfer.request;
@@ -352,7 +351,7 @@ void Http::start(Transfer& transfer) {
     }
     transfer.headers = curl_slist_append(transfer.headers, "Expect:");
     set(CURLOPT_HTTPHEADER, transfer.headers);
-    curl_multi_add_handle(handles_->multi, easy);
+    return curl_multi_add_handle(handles_->multi, easy) == CURLM_OK;
 }
 
 void Http::finish(Transfer& transfer, int code) {
@@ -382,7 +381,7 @@ void Http::finish(Transfer& transfer, int code) {
         }
     } else if (!transfer.headers_complete || !transfer.has_length) {
         answer.error = "the answer was cut short, or does not tell its length";
-    } else if (transfer.checksum && *transfer.checksum != crc32(answer.body)) {
+    } else if (transfer.checksum && (transfer.unreadable_checksum || *transfer.checksum != crc32(answer.body))) {
         answer.error = "the answer's checksum is wrong: it was damaged on its way";
     } else {
         answer.status = static_cast<int>(status);

@@ -67,7 +67,8 @@ class Http {
     class Handles;
 
     void run();
-    void start(Transfer& transfer);
+    /// False if there is no memory for it.
+    bool start(Transfer& transfer);
     void finish(Transfer& transfer, int code);
 
     const Options options_;

@@ -83,6 +83,19 @@ TEST(CredentialsSources, half_a_pair_is_an_error_that_tells_no_secret) {
     EXPECT_NE(world.failure<ConfigError>().find("/users/me/.aws/credentials"), std::string::npos);
 }
 
+TEST(CredentialsSources, what_is_no_key_is_an_error_that_does_not_show_it) {
+    for (const auto& [name, value] : std::initializer_list<std::pair<std::string, std::string>>{
+             {"AWS_ACCESS_KEY_ID", "AKID\n"},
+             {"AWS_SECRET_ACCESS_KEY", secret + "\r\nx-injected: 1"},
+             {"AWS_SESSION_TOKEN", token + " "},
+             {"AWS_SESSION_TOKEN", token + "\xc2\xa0"}}) {
+        World world;
+        world.variables.insert({{"AWS_ACCESS_KEY_ID", "AKID"}, {"AWS_SECRET_ACCESS_KEY", secret}});
+        world.variables[name] = value;
+        EXPECT_NE(world.failure<ConfigError>().find("line break"), std::string::npos) << name;
+    }
+}
+
 TEST(CredentialsSources, profiles_are_found_in_both_files) {
     World world;
     world.files["/users/me/.aws/credentials"] =

@@ -67,7 +67,7 @@ TEST(HttpTest, the_requests_of_a_batch_are_in_flight_at_once) {
 
 TEST(HttpTest, a_wrong_checksum_is_an_error) {
     EXPECT_EQ(answer_to({ScriptedServer::answer(200, "{}", "x-amz-crc32: 2745614147\r\n")}).status, 200);
-    for (const char* wrong : {"2745614148", "", "x", "-1"}) {
+    for (const char* wrong : {"2745614148", "", "x", "-1", "2745614147x", "4294967296"}) {
         const HttpAnswer answer =
             answer_to({ScriptedServer::answer(200, "{}", std::string{"x-amz-crc32: "} + wrong + "\r\n")});
         EXPECT_FALSE(answer.arrived()) << wrong;

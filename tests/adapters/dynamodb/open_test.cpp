@@ -3,6 +3,7 @@
 
 #include <varve/core/error.h>
 #include <varve/store/open.h>
+#include <varve/testing/manual_clock.h>
 
 #include <gtest/gtest.h>
 
@@ -92,6 +93,33 @@ TEST(Opening, tables_that_may_not_be_created_must_be_there) {
         EXPECT_NE(std::string{error.what()}.find("bank.events"), std::string::npos) << error.what();
     }
     EXPECT_EQ(server.requests().size(), 1U);
+}
+
+TEST(Opening, a_table_that_was_just_made_may_not_be_known_everywhere_yet) {
+    const auto described = [](const std::string& status) {
+        return ScriptedServer::Reply{ScriptedServer::answer(
+            200, R"({"Table":{"TableStatus":")" + status +
+                     R"(","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],)" +
+                     R"("AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}})")};
+    };
+    const ScriptedServer::Reply unknown{ScriptedServer::answer(
+        400, R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"})")};
+    const std::vector<ScriptedServer::Reply> replies{unknown, described("CREATING"), unknown, described("CREATING"),
+                                                     described("ACTIVE")};
+    const ScriptedServer server{[&](const auto&, std::size_t number) { return replies.at(number); }};
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    dynamodb::open({.host = server.address(),
+                    .prefix = "bank",
+                    .region = "eu-west-1",
+                    .transactions = Transactions::off,
+                    .runtime = {.clock = clock}})
+        ->ensure_table({.name = "events", .partition_attribute = "id"});
+    std::string asked;
+    for (const auto& request : server.requests()) {
+        const std::string target = request.header("x-amz-target");
+        asked += target.substr(target.find('.')) + "\n";
+    }
+    EXPECT_EQ(asked, ".DescribeTable\n.CreateTable\n.DescribeTable\n.DescribeTable\n.DescribeTable\n");
 }
 
 /// As far as opening a store goes.

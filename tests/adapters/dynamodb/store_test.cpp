@@ -97,6 +97,27 @@ TEST(ScriptedStore, says_in_doubt_of_a_refused_write_whose_item_cannot_be_read_a
     EXPECT_TRUE(std::holds_alternative<store::Applied>(answers.at(1)));
 }
 
+TEST(ScriptedStore, says_of_an_invalid_update_what_the_server_says_unless_it_is_the_items_size) {
+    std::string said = "Item size to update has exceeded the maximum allowed size";
+    const Scripted scripted{[&said](const std::string&, const rapidjson::Document&) {
+        return Answer{R"({"__type":"com.amazon.coral.validate#ValidationException","message":")" + said + R"("})", 400};
+    }};
+    const auto message = [&scripted] {
+        const store::Write write{Scripted::key(7), store::Update{{{"more", 1}}, {}}};
+        const auto answer = scripted.store->write({&write, 1}).at(0);
+        const auto* failure = std::get_if<Failure>(&answer);
+        if (failure == nullptr) throw std::logic_error("no failure");
+        EXPECT_EQ(failure->kind, ErrorKind::invalid);
+        EXPECT_FALSE(failure->in_doubt);
+        return failure->message;
+    };
+    EXPECT_EQ(message(),
+              "the update would let the item items/a/7 grow beyond the limit of 409600 bytes, names and what other "
+              "programs have added included; keep less in one item");
+    said = "Invalid UpdateExpression: Expression size has exceeded the maximum allowed size";
+    EXPECT_NE(message().find(said), std::string::npos) << message();
+}
+
 TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
     Scripted scripted{[](const std::string&, const rapidjson::Document& request) {
         std::string left;
