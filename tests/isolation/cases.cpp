@@ -203,18 +203,22 @@ Scenario p4(World& w, Level level) {
             }};
 }
 
+void set_both(World& w, Application& by, const std::pair<std::string, int>& one,
+              const std::pair<std::string, int>& other) {
+    commit(by, [&](Transaction& tx) {
+        w.write(tx, one.first, one.second);
+        w.write(tx, other.first, other.second);
+    });
+}
+
 Scenario g_single(World& w, Level level) {
     const auto log = std::make_shared<Log>();
     const std::string x = w.fresh("x");
     const std::string y = w.fresh("y");
-    const auto move = [=, &w](Application& by, int to_x, int to_y) {
-        commit(by, [&](Transaction& tx) {
-            w.write(tx, x, to_x);
-            w.write(tx, y, to_y);
-        });
-    };
-    move(w.bystander(), 50, 50);
-    return {{[=, &w] { move(w.party(0), 40, 60); },
+    set_both(w, w.bystander(), {x, 50}, {y, 50});
+    return {{[=, &w] {
+                 set_both(w, w.party(0), {x, 40}, {y, 60});
+             },
              [=, &w] {
                  log->seen[1] = w.read(w.party(1), {x, y}, level);
              }},
@@ -225,19 +229,15 @@ Scenario rejection(World& w, Level) {
     const auto log = std::make_shared<Log>();
     const std::string x = w.fresh("x");
     const std::string y = w.fresh("y");
-    const auto move = [=, &w](Application& by, int to_x, int to_y) {
-        commit(by, [&](Transaction& tx) {
-            w.write(tx, x, to_x);
-            w.write(tx, y, to_y);
-        });
-    };
-    move(w.bystander(), 50, 50);
+    set_both(w, w.bystander(), {x, 50}, {y, 50});
     const auto reject_by_the_sum = [=, &w](Transaction& tx) {
         const int seen_x = w.read(tx, x);
         w.write(tx, w.fresh("z"), 1);
         if (seen_x + w.read(tx, y) != 100) tx.reject({"the sum is wrong"});
     };
-    return {{[=, &w] { move(w.party(0), 40, 60); },
+    return {{[=, &w] {
+                 set_both(w, w.party(0), {x, 40}, {y, 60});
+             },
              [=, &w] {
                  try {
                      log->committed[1] = w.party(1).transact(reject_by_the_sum).has_value();

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "support/passing_store.h"
+
 #include <varve/core/clock.h>
 #include <varve/core/executor.h>
-#include <varve/store/item_store.h>
 
 #include <array>
 #include <condition_variable>
@@ -143,17 +144,16 @@ class SteppedClock final : public Clock {
 };
 
 /// Takes batches and ranges apart, as any store may, so that a party can be stopped between any two items.
-class SteppedStore final : public store::ItemStore {
+class SteppedStore final : public PassingStore {
   public:
     SteppedStore(std::shared_ptr<store::ItemStore> inner, Interleaving& interleaving)
-        : inner_(std::move(inner)), interleaving_(interleaving) {}
+        : PassingStore(std::move(inner)), interleaving_(interleaving) {}
 
-    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         std::vector<std::optional<store::Item>> items;
         for (const store::Key& key : keys) {
             interleaving_.step();
-            items.push_back(inner_->read({&key, 1}).front());
+            items.push_back(inner().read({&key, 1}).front());
         }
         return items;
     }
@@ -161,7 +161,7 @@ class SteppedStore final : public store::ItemStore {
         std::vector<store::WriteAnswer> answers;
         for (const store::Write& write : writes) {
             interleaving_.step();
-            answers.push_back(inner_->write({&write, 1}).front());
+            answers.push_back(inner().write({&write, 1}).front());
         }
         return answers;
     }
@@ -169,23 +169,18 @@ class SteppedStore final : public store::ItemStore {
         interleaving_.step();
         store::Query small = query;
         small.limit = 1;
-        return inner_->query(small);
+        return inner().query(small);
     }
     store::Page scan(const store::Scan& scan) override {
         interleaving_.step();
-        return inner_->scan(scan);
-    }
-    store::Capabilities capabilities() const override { return inner_->capabilities(); }
-    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
-        return inner_->changes(table, after, limit);
+        return inner().scan(scan);
     }
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
         interleaving_.step();
-        return inner_->write_atomically(writes);
+        return inner().write_atomically(writes);
     }
 
   private:
-    std::shared_ptr<store::ItemStore> inner_;
     Interleaving& interleaving_;
 };
 

@@ -1,6 +1,7 @@
 #include "isolation/adapters.h"
 #include "isolation/cases.h"
 #include "isolation/table.h"
+#include "support/temporary_folder.h"
 
 #include <varve/core/error.h>
 
@@ -18,23 +19,14 @@ namespace {
 /// A store of an adapter in a directory of its own, removed at the end.
 class Scratch {
   public:
-    Scratch() {
-        std::string name = (std::filesystem::temp_directory_path() / "varve-isolation-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-        directory_ = name;
-    }
-    ~Scratch() {
-        std::error_code ignored;
-        std::filesystem::remove_all(directory_, ignored);
-    }
     std::string url(const Adapter& adapter) const {
         std::string url = adapter.url;
-        if (const auto at = url.find('%'); at != std::string::npos) url.replace(at, 1, directory_.string());
+        if (const auto at = url.find('%'); at != std::string::npos) url.replace(at, 1, folder_.path().string());
         return url;
     }
 
   private:
-    std::filesystem::path directory_;
+    const TemporaryFolder folder_{"isolation"};
 };
 
 struct Row {

@@ -144,18 +144,26 @@ TEST(FencedCommand, is_one_that_carries_the_lock_as_an_option) {
     EXPECT_EQ(bank.load<Account>("alice").state.balance, 5);
 }
 
-TEST(FencedCommand, costs_a_check_in_the_same_request_where_the_store_writes_atomically) {
-    const auto store = std::make_shared<testing::CountingStore>(open("memory:"));
-    Application bank{store, {.sweep = false, .locks = {.heartbeat_thread = false}}};
+struct Costs {
+    testing::RequestCounts plain;
+    testing::RequestCounts fenced;
+};
+/// Of a command on an aggregate that is known.
+Costs costs(Application& bank, testing::CountingStore& store) {
     static_cast<void>(bank.execute<Account>("alice", Deposit{5}));
     const Lock lock = bank.locks().acquire("l");
     const auto cost = [&](const CommandOptions& options) {
-        store->reset();
+        store.reset();
         static_cast<void>(bank.execute<Account>("alice", Deposit{5}, options).value());
-        return store->counts();
+        return store.counts();
     };
-    const testing::RequestCounts plain = cost({});
-    const testing::RequestCounts fenced = cost({.fenced_by = &lock});
+    return {.plain = cost({}), .fenced = cost({.fenced_by = &lock})};
+}
+
+TEST(FencedCommand, costs_a_check_in_the_same_request_where_the_store_writes_atomically) {
+    const auto store = std::make_shared<testing::CountingStore>(open("memory:"));
+    Application bank{store, {.sweep = false, .locks = {.heartbeat_thread = false}}};
+    const auto [plain, fenced] = costs(bank, *store);
     EXPECT_EQ(fenced.round_trips(), plain.round_trips());
     EXPECT_EQ(fenced.writes, plain.writes + 1);
     EXPECT_EQ(fenced.atomic_batches, 1u);
@@ -170,15 +178,7 @@ TEST(FencedCommand, costs_1_write_and_2_round_trips_more_where_it_does_not) {
                       .sweep = false,
                       .locks = {.heartbeat_thread = false},
                       .executor = &later}};
-    static_cast<void>(bank.execute<Account>("alice", Deposit{5}));
-    const Lock lock = bank.locks().acquire("l");
-    const auto cost = [&](const CommandOptions& options) {
-        store->reset();
-        static_cast<void>(bank.execute<Account>("alice", Deposit{5}, options).value());
-        return store->counts();
-    };
-    const testing::RequestCounts plain = cost({});
-    const testing::RequestCounts fenced = cost({.fenced_by = &lock});
+    const auto [plain, fenced] = costs(bank, *store);
     EXPECT_EQ(fenced.writes, plain.writes + 1);
     EXPECT_EQ(fenced.round_trips(), plain.round_trips() + 2);
     EXPECT_EQ(fenced.reads, 1u);

@@ -205,48 +205,50 @@ TEST(Locks, several_are_entered_in_the_order_of_their_names_or_not_at_all) {
     EXPECT_EQ(locks.metrics().holding, 0u);
 }
 
+/// Four tickets of lock "a" are used up. The fifth is drawn through a store that a test may stop before it is queued.
+struct LateTicket : World {
+    Locks on_time = process();
+    std::shared_ptr<HookedStore> hooked = std::make_shared<HookedStore>(store);
+    Locks late = process(hooked);
+    std::optional<Lock> six;
+
+    LateTicket() {
+        for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
+    }
+};
+
 // The queue that this lock comes from lets whoever is first in it enter. Ticket 5 is drawn before ticket 6, queued
 // after it, and finds itself first while 6 is inside.
 TEST(Locks, ticket_5_drawn_early_and_queued_late_does_not_enter_beside_ticket_6) {
-    World world;
-    Locks on_time = world.process();
-    for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
-    const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks late = world.process(hooked);
-    std::optional<Lock> six;
-    hooked->before_write = [&](std::span<const store::Write> writes) {
-        if (six || !locks::ticket_of(writes.front().key)) return;
+    LateTicket world;
+    world.hooked->before_write = [&](std::span<const store::Write> writes) {
+        if (world.six || !locks::ticket_of(writes.front().key)) return;
         EXPECT_EQ(locks::ticket_of(writes.front().key), 5);
-        six = on_time.acquire("a", {.wait = 0s});
+        world.six = world.on_time.acquire("a", {.wait = 0s});
     };
-    EXPECT_FALSE(late.try_acquire("a", {.wait = 5s}));
-    ASSERT_TRUE(six);
-    EXPECT_EQ(six->ticket(), 6);
-    EXPECT_FALSE(six->is_lost());
-    EXPECT_EQ(on_time.inspect("a").holder.ticket, 6);
+    EXPECT_FALSE(world.late.try_acquire("a", {.wait = 5s}));
+    ASSERT_TRUE(world.six);
+    EXPECT_EQ(world.six->ticket(), 6);
+    EXPECT_FALSE(world.six->is_lost());
+    EXPECT_EQ(world.on_time.inspect("a").holder.ticket, 6);
 }
 
 TEST(Locks, ticket_5_queued_late_is_still_before_ticket_7) {
-    World world;
-    Locks on_time = world.process();
-    for (int i = 0; i < 4; ++i) on_time.acquire("a").release();
-    const auto hooked = std::make_shared<HookedStore>(world.store);
-    Locks late = world.process(hooked);
-    std::optional<Lock> six;
-    hooked->before_write = [&](std::span<const store::Write> writes) {
-        if (six || !locks::ticket_of(writes.front().key)) return;
-        six = on_time.acquire("a", {.wait = 0s});
+    LateTicket world;
+    world.hooked->before_write = [&](std::span<const store::Write> writes) {
+        if (world.six || !locks::ticket_of(writes.front().key)) return;
+        world.six = world.on_time.acquire("a", {.wait = 0s});
         static_cast<void>(world.store->write(std::vector{
             locks::draw("a", 6),
             locks::enqueue("a", 7, {.owner = "seven", .expires = world.clock.now() + 1min}),
         }));
     };
-    hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
-        if (six && locks::ticket_of(writes.front().key)) six->release();
+    world.hooked->after_write = [&](std::span<const store::Write> writes, auto&) {
+        if (world.six && locks::ticket_of(writes.front().key)) world.six->release();
     };
-    const Lock five = late.acquire("a");
+    const Lock five = world.late.acquire("a");
     EXPECT_EQ(five.ticket(), 5);
-    EXPECT_FALSE(on_time.try_acquire("a", {.wait = 1s}));
+    EXPECT_FALSE(world.on_time.try_acquire("a", {.wait = 1s}));
 }
 
 TEST(Locks, waiters_remove_expired_rows_ahead_of_them_and_no_others) {

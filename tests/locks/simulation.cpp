@@ -1,6 +1,7 @@
 #include "locks/simulation.h"
 
 #include "protocol/scheduler.h"
+#include "support/passing_store.h"
 
 #include <varve/memory/memory.h>
 #include <varve/transactions/system_table.h>
@@ -74,16 +75,17 @@ namespace {
 constexpr const char* lock_name = "the lock";
 
 /// Sees every write to the lock as it is applied, and judges it.
-class Observer final : public store::ItemStore {
+class Observer final : public PassingStore {
   public:
-    explicit Observer(std::shared_ptr<store::ItemStore> inner, bool calm) : inner_(std::move(inner)), calm_(calm) {}
+    explicit Observer(std::shared_ptr<store::ItemStore> inner, bool calm)
+        : PassingStore(std::move(inner)), calm_(calm) {}
 
     std::vector<std::string> violations;
 
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
         std::vector<store::WriteAnswer> answers;
         for (const store::Write& write : writes) {
-            answers.push_back(inner_->write({&write, 1}).front());
+            answers.push_back(inner().write({&write, 1}).front());
             if (write.key.table == locks::locks_table().name &&
                 std::holds_alternative<store::Applied>(answers.back())) {
                 applied(write.key);
@@ -91,20 +93,10 @@ class Observer final : public store::ItemStore {
         }
         return answers;
     }
-    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
-    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
-        return inner_->read(keys);
-    }
-    store::Page query(const store::Query& query) override { return inner_->query(query); }
-    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
-    store::Capabilities capabilities() const override { return inner_->capabilities(); }
-    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
-        return inner_->write_atomically(writes);
-    }
 
   private:
     void applied(const store::Key& key) {
-        const std::optional<store::Item> item = inner_->read({&key, 1}).front();
+        const std::optional<store::Item> item = inner().read({&key, 1}).front();
         if (key == locks::counter_key(lock_name)) {
             const locks::Ticket ticket = locks::decode_counter(key, item);
             if (ticket != drawn_ + 1)
@@ -141,7 +133,6 @@ class Observer final : public store::ItemStore {
         }
     }
 
-    const std::shared_ptr<store::ItemStore> inner_;
     const bool calm_;
     locks::Ticket drawn_ = 0;
     locks::Holder holder_;

@@ -3,6 +3,7 @@
 #include "protocol/judge.h"
 #include "protocol/ledger.h"
 #include "protocol/scheduler.h"
+#include "support/passing_store.h"
 
 #include <varve/memory/memory.h>
 #include <varve/transactions/sweeper.h>
@@ -69,36 +70,22 @@ namespace {
 const std::vector<std::string> all_tables{"events", "balances", "lists", "notes"};
 
 /// A batch of reads is no moment: between any two keys of it others may run, and time may pass.
-class ReadsOneByOne final : public store::ItemStore {
+class ReadsOneByOne final : public PassingStore {
   public:
     ReadsOneByOne(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, std::uint64_t seed)
-        : inner_(std::move(inner)), scheduler_(scheduler), random_(seed) {}
+        : PassingStore(std::move(inner)), scheduler_(scheduler), random_(seed) {}
 
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         std::vector<std::optional<store::Item>> items;
         for (const store::Key& key : keys) {
             const std::uint64_t pause_us = random_.below(4) == 0 ? random_.below(1000) : 0;
             if (!items.empty()) scheduler_.sleep(Duration{static_cast<Duration::rep>(pause_us)});
-            items.push_back(inner_->read({&key, 1}).front());
+            items.push_back(inner().read({&key, 1}).front());
         }
         return items;
     }
-    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
-    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
-        return inner_->write(writes);
-    }
-    store::Page query(const store::Query& query) override { return inner_->query(query); }
-    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
-    store::Capabilities capabilities() const override { return inner_->capabilities(); }
-    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
-        return inner_->changes(table, after, limit);
-    }
-    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
-        return inner_->write_atomically(writes);
-    }
 
   private:
-    const std::shared_ptr<store::ItemStore> inner_;
     Scheduler& scheduler_;
     testing::SeededRandom random_;
 };

@@ -1,6 +1,7 @@
 #include "protocol/domain.h"
 #include "protocol/ledger.h"
 #include "protocol/scheduler.h"
+#include "support/passing_store.h"
 
 #include <varve/memory/memory.h>
 
@@ -16,39 +17,35 @@ using namespace std::chrono_literals;
 struct Died {};
 
 /// One process's connection: every request takes 300 to 700 microseconds, while others go on.
-class SlowStore final : public store::ItemStore {
+class SlowStore final : public PassingStore {
   public:
     SlowStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, testing::SeededRandom& random)
-        : inner_(std::move(inner)), scheduler_(scheduler), random_(random) {}
+        : PassingStore(std::move(inner)), scheduler_(scheduler), random_(random) {}
 
     /// Called before the n-th write that this process sends, counted from 1.
     std::function<void(std::size_t)> before_write = [](std::size_t) {};
 
-    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         take_a_moment();
-        return inner_->read(keys);
+        return inner().read(keys);
     }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
         std::vector<store::WriteAnswer> answers;
         for (const store::Write& one : writes) {
             before_write(++writes_);
             take_a_moment();
-            answers.push_back(inner_->write({&one, 1}).front());
+            answers.push_back(inner().write({&one, 1}).front());
         }
         return answers;
     }
     store::Page query(const store::Query& query) override {
         take_a_moment();
-        return inner_->query(query);
+        return inner().query(query);
     }
-    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
-    store::Capabilities capabilities() const override { return inner_->capabilities(); }
 
   private:
     void take_a_moment() { scheduler_.sleep(300us + Duration{static_cast<Duration::rep>(random_.below(400))}); }
 
-    const std::shared_ptr<store::ItemStore> inner_;
     Scheduler& scheduler_;
     testing::SeededRandom& random_;
     std::size_t writes_ = 0;
@@ -199,62 +196,57 @@ TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bound
     world.expect_whole();
 }
 
-TEST_P(Seeds, who_dine_in_a_ring_all_finish) {
-    World world{GetParam()};
-    constexpr std::size_t seats = 7;
-    Duration took{};
-    world.run([&] {
-        std::vector<std::unique_ptr<World::Process>> processes;
-        for (std::size_t i = 0; i < seats; ++i) {
-            processes.push_back(std::make_unique<World::Process>(world));
-            processes.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
+/// As many processes as there are seats at a round table. Each pays its neighbour, from the account between them to the
+/// next.
+struct Ring {
+    World& world;
+    std::vector<std::unique_ptr<World::Process>> seats;
+
+    Ring(World& in, std::size_t count) : world(in) {
+        for (std::size_t i = 0; i < count; ++i) {
+            seats.push_back(std::make_unique<World::Process>(world));
+            seats.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
         }
+    }
+    /// All at once, so often; returns how long it took until each was through, or dead.
+    Duration pay(int times) {
         const Time began = world.scheduler.now();
-        for (std::size_t i = 0; i < seats; ++i) {
-            world.client([&, i] {
-                for (int n = 0; n < 20; ++n) {
-                    transfer(processes[i]->application, std::to_string(i), std::to_string((i + 1) % seats)).value();
-                }
+        for (std::size_t i = 0; i < seats.size(); ++i) {
+            world.client([this, i, times] {
+                const std::string to = std::to_string((i + 1) % seats.size());
+                for (int n = 0; n < times; ++n) transfer(seats[i]->application, std::to_string(i), to).value();
             });
         }
         world.wait();
-        took = world.scheduler.now() - began;
-        for (const auto& process : processes) process->executor.drain();
-    });
+        const Duration took = world.scheduler.now() - began;
+        for (const auto& seat : seats) seat->executor.drain();
+        return took;
+    }
+};
+
+TEST_P(Seeds, who_dine_in_a_ring_all_finish) {
+    World world{GetParam()};
+    Duration took{};
+    world.run([&] { took = Ring{world, 7}.pay(20); });
     EXPECT_LT(took, 2s);
     world.expect_whole();
 }
 
 TEST_P(Seeds, who_dies_in_a_ring_blocks_its_neighbours_for_a_lease_and_nobody_for_ever) {
     World world{GetParam()};
-    constexpr std::size_t seats = 5;
     const transactions::Options defaults;
     Duration took{};
     world.run([&] {
-        std::vector<std::unique_ptr<World::Process>> processes;
-        for (std::size_t i = 0; i < seats; ++i) {
-            processes.push_back(std::make_unique<World::Process>(world));
-            processes.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
+        Ring ring{world, 5};
+        for (std::size_t i = 1; i < ring.seats.size(); i += 2) {  // dies at one of its next writes, whatever it holds
+            ring.seats[i]->store->before_write = [left = 1 + world.random.below(12)](std::size_t) mutable {
+                if (left == 0 || --left == 0) throw Died{};
+            };
         }
-        const Time began = world.scheduler.now();
-        for (std::size_t i = 0; i < seats; ++i) {
-            if (i % 2 == 1) {  // dies at one of its next writes, whatever it then holds
-                processes[i]->store->before_write = [left = 1 + world.random.below(12)](std::size_t) mutable {
-                    if (left == 0 || --left == 0) throw Died{};
-                };
-            }
-            world.client([&, i] {
-                for (int n = 0; n < 10; ++n) {
-                    transfer(processes[i]->application, std::to_string(i), std::to_string((i + 1) % seats)).value();
-                }
-            });
-        }
-        world.wait();
-        took = world.scheduler.now() - began;
-        for (const auto& process : processes) process->executor.drain();
+        took = ring.pay(10);
         // Whoever comes by clears what the dead have left.
         World::Process last{world};
-        for (std::size_t i = 0; i < seats; ++i)
+        for (std::size_t i = 0; i < ring.seats.size(); ++i)
             last.application.execute<Account>(std::to_string(i), Deposit{1, 0}).value();
     });
     EXPECT_LT(took, 2 * defaults.lease);

@@ -1,14 +1,13 @@
 #include "protocol/crash_grid.h"
 
+#include "support/temporary_folder.h"
+
 #include <varve/store/open.h>
 #include <varve/testing/faulty_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
 
-#include <filesystem>
-
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 namespace varve::protocol {
 namespace {
@@ -34,28 +33,17 @@ class DisguisedStores final : public Stores {
 /// Makes a new file now and then: opening one costs more than a run.
 class SqliteStores final : public Stores {
   public:
-    SqliteStores() {
-        std::string name = (std::filesystem::temp_directory_path() / "varve-grid-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-        directory_ = name;
-    }
-    ~SqliteStores() override {
-        store_.reset();
-        std::error_code ignored;
-        std::filesystem::remove_all(directory_, ignored);
-    }
     std::shared_ptr<store::ItemStore> next() override {
         if (used_++ % 20 == 0) {
             store_.reset();
-            std::filesystem::remove_all(directory_);
-            std::filesystem::create_directory(directory_);
-            store_ = open("sqlite:" + (directory_ / "grid.db").string() + "?synchronous=normal");
+            folder_.emplace("grid");
+            store_ = open("sqlite:" + (folder_->path() / "grid.db").string() + "?synchronous=normal");
         }
         return store_;
     }
 
   private:
-    std::filesystem::path directory_;
+    std::optional<TemporaryFolder> folder_;
     std::shared_ptr<store::ItemStore> store_;
     unsigned used_ = 0;
 };

@@ -48,8 +48,8 @@ std::vector<store::WriteAnswer> Ledger::write(std::span<const store::Write> writ
     const std::lock_guard lock{mutex_};
     std::vector<store::WriteAnswer> answers;
     for (const store::Write& one : writes) {
-        const std::optional<store::Item> before = inner_->read({&one.key, 1}).front();
-        answers.push_back(inner_->write({&one, 1}).front());
+        const std::optional<store::Item> before = inner().read({&one.key, 1}).front();
+        answers.push_back(inner().write({&one, 1}).front());
         if (std::holds_alternative<store::Applied>(answers.back())) enter(one, before, false);
     }
     return answers;
@@ -59,8 +59,8 @@ store::AtomicAnswer Ledger::write_atomically(std::span<const store::Write> write
     const std::lock_guard lock{mutex_};
     std::vector<store::Key> keys;
     for (const store::Write& one : writes) keys.push_back(one.key);
-    const std::vector<std::optional<store::Item>> before = inner_->read(keys);
-    store::AtomicAnswer answer = inner_->write_atomically(writes);
+    const std::vector<std::optional<store::Item>> before = inner().read(keys);
+    store::AtomicAnswer answer = inner().write_atomically(writes);
     if (std::holds_alternative<store::Applied>(answer)) {
         for (std::size_t i = 0; i < writes.size(); ++i) enter(writes[i], before[i], true);
     }
@@ -121,7 +121,7 @@ std::vector<store::Record> Ledger::contents(const std::vector<std::string>& tabl
     for (const std::string& table : tables) {
         store::Scan scan{.table = table};
         do {
-            store::Page page = inner_->scan(scan);
+            store::Page page = inner().scan(scan);
             std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
             scan.next = std::move(page.next);
         } while (scan.next);

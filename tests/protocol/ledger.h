@@ -1,10 +1,9 @@
 #pragma once
 
-#include <varve/store/item_store.h>
+#include "support/passing_store.h"
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -17,9 +16,9 @@ namespace varve::protocol {
 /// the judge of the protocol's tests. Knows the stored forms, but none of the code that decides.
 ///
 /// Threads: all methods may be called from any thread; writes go one at a time.
-class Ledger final : public store::ItemStore {
+class Ledger final : public PassingStore {
   public:
-    explicit Ledger(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
+    using PassingStore::PassingStore;
 
     /// That a write id became the committed content of an item, visible or behind a claim.
     struct Effect {
@@ -49,17 +48,7 @@ class Ledger final : public store::ItemStore {
 
     std::uint64_t writes_applied() const { return applied_; }
 
-    void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
-    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
-        return inner_->read(keys);
-    }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
-    store::Page query(const store::Query& query) override { return inner_->query(query); }
-    store::Page scan(const store::Scan& scan) override { return inner_->scan(scan); }
-    store::Capabilities capabilities() const override { return inner_->capabilities(); }
-    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
-        return inner_->changes(table, after, limit);
-    }
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
   private:
@@ -67,7 +56,6 @@ class Ledger final : public store::ItemStore {
 
     void enter_done(const std::string& tx);
 
-    const std::shared_ptr<store::ItemStore> inner_;
     std::mutex mutex_;
     std::uint64_t applied_ = 0;
     std::vector<Effect> effects_;

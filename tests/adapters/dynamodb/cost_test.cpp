@@ -1,6 +1,6 @@
 // What commands cost on the wire: round trips are counted, not timed.
 
-#include "local_server.h"
+#include "each_server.h"
 #include "scripted_server.h"
 #include "support/account.h"
 #include "support/later.h"
@@ -58,14 +58,11 @@ TEST(RoundTrips, the_writes_of_a_batch_are_all_in_flight_at_once) {
         EXPECT_TRUE(std::holds_alternative<store::Applied>(answer));
 }
 
-class Costs : public ::testing::TestWithParam<LocalServer::Kind> {
+class Costs : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        EachServer::SetUp();
+        if (!server_) return;
         store_ = std::make_shared<testing::CountingStore>(varve::open(server_->url("bank")));
     }
 
@@ -86,14 +83,10 @@ class Costs : public ::testing::TestWithParam<LocalServer::Kind> {
         return static_cast<double>(sum) / times;
     }
 
-    std::unique_ptr<LocalServer> server_;
     std::shared_ptr<testing::CountingStore> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, Costs, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, Costs, each_kind(), name_of_kind);
 
 TEST_P(Costs, a_command_on_a_known_aggregate_takes_one_round_trip) {
     Later later;

@@ -6,13 +6,10 @@
 #include <charconv>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -64,48 +61,20 @@ std::string_view to_string(Fault fault) {
     return names.at(static_cast<std::size_t>(fault));
 }
 
-/// One end of a connection, which closes with it.
+/// One end of a connection.
 class FaultProxy::Connection {
   public:
-    explicit Connection(int socket) : socket_(socket) {
+    explicit Connection(const LoopbackSocket& socket) : socket_(&socket) {
         const int on = 1;
-        setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    }
-    Connection(Connection&& other) noexcept
-        : socket_(std::exchange(other.socket_, -1)), buffer_(std::move(other.buffer_)) {}
-    ~Connection() {
-        if (socket_ >= 0) close(socket_);
-    }
-    Connection& operator=(Connection&& other) noexcept {
-        std::swap(socket_, other.socket_);
-        std::swap(buffer_, other.buffer_);
-        return *this;
+        setsockopt(socket.descriptor(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
 
-    static std::optional<Connection> to(int port) {
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        address.sin_port = htons(static_cast<std::uint16_t>(port));
-        Connection connection{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-        if (connect(connection.socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-            return std::nullopt;
-        return connection;
-    }
-
-    bool send(std::string_view bytes) {
-        while (!bytes.empty()) {
-            const ssize_t count = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-            if (count <= 0) return false;
-            bytes.remove_prefix(static_cast<std::size_t>(count));
-        }
-        return true;
-    }
+    bool send(std::string_view bytes) const { return socket_->send(bytes); }
     /// The next request or answer, head and body; nullopt if the other end closes before it is whole.
     std::optional<std::string> receive() {
         std::size_t end = 0;
         while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
-            if (!receive_some()) return std::nullopt;
+            if (!socket_->receive(buffer_)) return std::nullopt;
         }
         const std::string_view head = std::string_view{buffer_}.substr(0, end + 2);
         std::size_t size = 0;
@@ -114,59 +83,49 @@ class FaultProxy::Connection {
         if (!header(head, "transfer-encoding").empty()) throw std::runtime_error("the proxy knows no chunks");
         size += end + 4;
         while (buffer_.size() < size) {
-            if (!receive_some()) return std::nullopt;
+            if (!socket_->receive(buffer_)) return std::nullopt;
         }
         std::string message = buffer_.substr(0, size);
         buffer_.erase(0, size);
         return message;
     }
     void wait_until_closed() {
-        while (receive_some()) {
+        while (socket_->receive(buffer_)) {
         }
     }
-    void reset() {
+    /// What is closed from now on is reset.
+    void reset() const {
         const linger at_once{.l_onoff = 1, .l_linger = 0};
-        setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+        setsockopt(socket_->descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     }
 
   private:
-    bool receive_some() {
-        char bytes[16 * 1024];
-        const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
-        if (count > 0) buffer_.append(bytes, static_cast<std::size_t>(count));
-        return count > 0;
+    const LoopbackSocket* socket_;
+    std::string buffer_;
+};
+
+/// A connection of the proxy's own.
+struct FaultProxy::Upstream {
+    explicit Upstream(int port) : socket(LoopbackSocket::connected(port)), connection(socket) {}
+
+    /// nullopt: none came.
+    std::optional<std::string> ask(const std::string& request) {
+        return connection.send(request) ? connection.receive() : std::nullopt;
     }
 
-    int socket_;
-    std::string buffer_;
+    const LoopbackSocket socket;
+    Connection connection;
 };
 
 FaultProxy::FaultProxy(int server_port, Options options)
     : server_port_(server_port),
       options_(std::move(options)),
-      listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        listen(listener_, SOMAXCONN) != 0 ||
-        getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-        throw std::runtime_error("no port to listen on");
-    }
-    port_ = ntohs(address.sin_port);
-    acceptor_ = std::thread{[this] { accept_all(); }};
-}
+      listener_([this](const LoopbackSocket& client) { serve(client); }) {}
 
 FaultProxy::~FaultProxy() {
-    shutdown(listener_, SHUT_RDWR);
-    acceptor_.join();
-    std::unique_lock lock{mutex_};
+    const std::lock_guard lock{mutex_};
     stopping_ = true;
     changed_.notify_all();
-    for (const int open : open_) shutdown(open, SHUT_RDWR);
-    changed_.wait(lock, [this] { return serving_ == 0; });
-    close(listener_);
 }
 
 void FaultProxy::heal() {
@@ -180,36 +139,16 @@ std::size_t FaultProxy::faults() const {
     return requests_ - count(Fault::none);
 }
 
-void FaultProxy::accept_all() {
-    for (;;) {
-        const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-        if (client < 0) return;
-        const std::lock_guard lock{mutex_};
-        open_.insert(client);
-        ++serving_;
-        // Faults end connections by the thousand: their threads are counted instead of kept.
-        std::thread{[this, client] {
-            serve(client);
-            const std::lock_guard ended{mutex_};
-            --serving_;
-            changed_.notify_all();
-        }}.detach();
-    }
-}
-
-void FaultProxy::serve(int socket) {
+void FaultProxy::serve(const LoopbackSocket& socket) {
     Connection client{socket};
-    std::optional<Connection> server;
+    std::unique_ptr<Upstream> server;
     while (const auto request = client.receive()) {
         if (!pass_on(client, server, *request)) break;
     }
-    // Closed by `client` after this; a number that is free again may be another's.
-    const std::lock_guard lock{mutex_};
-    open_.erase(socket);
 }
 
 /// False if the connection ends with this request.
-bool FaultProxy::pass_on(Connection& client, std::optional<Connection>& server, const std::string& request) {
+bool FaultProxy::pass_on(Connection& client, std::unique_ptr<Upstream>& server, const std::string& request) {
     const std::size_t number = requests_++;
     const Fault fault = healed_ ? Fault::none : options_.fault(number);
     ++counts_[static_cast<std::size_t>(fault)];
@@ -228,9 +167,8 @@ bool FaultProxy::pass_on(Connection& client, std::optional<Connection>& server, 
         case Fault::throttled: return client.send(named_error("400 x", "ProvisionedThroughputExceededException"));
         default: break;
     }
-    if (!server) server = Connection::to(server_port_);
-    if (!server || !server->send(request)) return false;
-    const auto first = server->receive();
+    if (!server) server = connect();
+    const auto first = server ? server->ask(request) : std::nullopt;
     if (!first) return false;
     const std::string body = body_of(*first);
     const std::string right_checksum = "x-amz-crc32: " + std::to_string(crc32(body)) + "\r\n";
@@ -250,8 +188,7 @@ bool FaultProxy::pass_on(Connection& client, std::optional<Connection>& server, 
                 answer(status_of(*first), body, "x-amz-crc32: " + std::to_string(crc32(body) + 1) + "\r\n"));
         case Fault::repeated: deliver(request); break;
         case Fault::repeated_and_again: {
-            if (!server->send(request)) return false;
-            const auto second = server->receive();
+            const auto second = server->ask(request);
             return second && client.send(*second);
         }
         case Fault::failed_after: return client.send(named_error("500 x", "InternalServerError"));
@@ -263,6 +200,14 @@ bool FaultProxy::pass_on(Connection& client, std::optional<Connection>& server, 
         default: break;
     }
     return client.send(*first);
+}
+
+std::unique_ptr<FaultProxy::Upstream> FaultProxy::connect() const {
+    try {
+        return std::make_unique<Upstream>(server_port_);
+    } catch (const std::system_error&) {
+        return nullptr;
+    }
 }
 
 void FaultProxy::deliver_late(std::size_t until) {
@@ -284,8 +229,8 @@ void FaultProxy::deliver_late(std::size_t until) {
 }
 
 void FaultProxy::deliver(const std::string& request) {
-    auto server = Connection::to(server_port_);
-    if (server && server->send(request)) (void)server->receive();
+    const auto server = connect();
+    if (server) (void)server->ask(request);
 }
 
 bool FaultProxy::wait(std::chrono::milliseconds time) {

@@ -1,17 +1,17 @@
 #pragma once
 
+#include "support/loopback.h"
+
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 namespace varve::dynamodb {
@@ -63,7 +63,7 @@ class FaultProxy {
     FaultProxy(const FaultProxy&) = delete;
     FaultProxy& operator=(const FaultProxy&) = delete;
 
-    std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+    std::string address() const { return listener_.address(); }
     /// From now on nothing happens to requests any more; what is late arrives before this returns.
     void heal();
 
@@ -74,14 +74,16 @@ class FaultProxy {
 
   private:
     class Connection;
+    struct Upstream;
     struct Late {
         std::size_t due;  ///< before the request of this number
         std::string request;
     };
 
-    void accept_all();
-    void serve(int client);
-    bool pass_on(Connection& client, std::optional<Connection>& server, const std::string& request);
+    void serve(const LoopbackSocket& client);
+    bool pass_on(Connection& client, std::unique_ptr<Upstream>& server, const std::string& request);
+    /// nullptr if the server is gone.
+    std::unique_ptr<Upstream> connect() const;
     void deliver_late(std::size_t until);
     void deliver(const std::string& request);
     /// False if the proxy ends meanwhile.
@@ -89,8 +91,6 @@ class FaultProxy {
 
     const int server_port_;
     const Options options_;
-    int listener_ = -1;
-    int port_ = 0;
     std::atomic<bool> healed_ = false;
     std::atomic<std::size_t> requests_ = 0;
     std::array<std::atomic<std::size_t>, fault_kinds> counts_{};
@@ -99,10 +99,9 @@ class FaultProxy {
     std::condition_variable changed_;
     std::vector<Late> late_;      // guarded by mutex_
     std::size_t delivering_ = 0;  // guarded by mutex_; late ones that are on their way
-    std::set<int> open_;          // guarded by mutex_
-    std::size_t serving_ = 0;     // guarded by mutex_; threads of connections
     bool stopping_ = false;       // guarded by mutex_
-    std::thread acceptor_;
+
+    LoopbackServer listener_;  // the last, for what it calls uses the rest
 };
 
 }  // namespace varve::dynamodb

@@ -1,8 +1,8 @@
 // Commands over a network that loses, repeats, delays and damages what passes: each happens exactly once, or never, or
 // is told to be in doubt.
 
+#include "each_server.h"
 #include "fault_proxy.h"
-#include "local_server.h"
 #include "support/account.h"
 
 #include <varve/dynamodb/dynamodb.h>
@@ -136,11 +136,8 @@ class FaultyNetwork : public ::testing::TestWithParam<Network> {
 
     void SetUp() override {
         std::cout << "seed=" << seed() << '\n';
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam().server);
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        server_ = server_or_skip(GetParam().server);
+        if (!server_) return;
         proxy_.emplace(server_->port(), FaultProxy::Options{.fault = fault_of});
     }
 

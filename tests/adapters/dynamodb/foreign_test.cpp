@@ -1,13 +1,13 @@
 // Another program at the same tables: the one that the documentation shows.
 
-#include "local_server.h"
+#include "each_server.h"
 #include "support/account.h"
+#include "support/temporary_folder.h"
 
 #include <varve/store/open.h>
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -30,20 +30,13 @@ std::string documented_program() {
     return text.substr(from + begin.size(), text.find("```\n", from + begin.size()) - from - begin.size());
 }
 
-class ForeignProgram : public ::testing::TestWithParam<LocalServer::Kind> {
+class ForeignProgram : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
-        std::string folder = (std::filesystem::temp_directory_path() / "varve-foreign-XXXXXX").string();
-        ASSERT_NE(mkdtemp(folder.data()), nullptr);
-        folder_ = folder;
-        std::ofstream{folder_ / "program.js"} << documented_program();
+        EachServer::SetUp();
+        if (!server_) return;
+        std::ofstream{program_} << documented_program();
     }
-    void TearDown() override { std::filesystem::remove_all(folder_); }
 
     struct Ran {
         std::string said;
@@ -53,8 +46,7 @@ class ForeignProgram : public ::testing::TestWithParam<LocalServer::Kind> {
         const std::string command = "NODE_NO_WARNINGS=1 NODE_PATH=" VARVE_DYNAMODB_SERVERS
                                     "/node_modules AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=local"
                                     " AWS_SECRET_ACCESS_KEY=local node " +
-                                    (folder_ / "program.js").string() + " http://" + server_->address() + " '" +
-                                    stream + "' 2>&1";
+                                    program_.string() + " http://" + server_->address() + " '" + stream + "' 2>&1";
         std::FILE* pipe = popen(command.c_str(), "r");
         if (pipe == nullptr) throw std::runtime_error("no shell");
         Ran ran;
@@ -65,15 +57,11 @@ class ForeignProgram : public ::testing::TestWithParam<LocalServer::Kind> {
         return ran;
     }
 
-    std::unique_ptr<LocalServer> server_;
-    std::filesystem::path folder_;
+    const TemporaryFolder folder_{"foreign"};
+    const std::filesystem::path program_ = folder_.path() / "program.js";
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, ForeignProgram,
-                         ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, ForeignProgram, each_kind(), name_of_kind);
 
 TEST_P(ForeignProgram, reads_and_appends_events_and_varve_goes_on_after_them) {
     Application bank{varve::open(server_->url("bank"))};

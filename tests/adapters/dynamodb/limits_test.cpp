@@ -1,6 +1,6 @@
 // What DynamoDB's limits mean to commands.
 
-#include "local_server.h"
+#include "each_server.h"
 #include "support/account.h"
 
 #include <varve/store/open.h>
@@ -20,25 +20,18 @@ struct Note {
     std::string text;
 };
 
-class Limits : public ::testing::TestWithParam<LocalServer::Kind> {
+class Limits : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        EachServer::SetUp();
+        if (!server_) return;
         store_ = std::make_shared<testing::CountingStore>(varve::open(server_->url("bank")));
     }
 
-    std::unique_ptr<LocalServer> server_;
     std::shared_ptr<testing::CountingStore> store_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, Limits, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, Limits, each_kind(), name_of_kind);
 
 TEST_P(Limits, a_command_whose_events_are_too_large_is_refused_before_its_first_write) {
     const std::string large(401 * 1024, 'x');

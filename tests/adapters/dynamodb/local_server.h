@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/loopback.h"
+
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -7,11 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,11 +30,13 @@ class LocalServer {
         dynalite,  ///< none of these: it stands for Alternator
     };
 
+    friend std::string to_string(Kind kind) { return kind == Kind::dynoxide ? "dynoxide" : "dynalite"; }
+
     explicit LocalServer(Kind kind, std::string path = "") : kind_(kind), path_(std::move(path)) {
         install();
         constexpr int tries = 5;
         for (int i = 0; i < tries && process_ < 0; ++i) {
-            port_ = free_port();
+            port_ = LoopbackSocket::bound().port();
             start();
         }
         if (process_ < 0) throw std::runtime_error("the server does not start");
@@ -68,19 +69,6 @@ class LocalServer {
         static const int status = std::system(VARVE_DYNAMODB_SERVERS_INSTALL " " VARVE_DYNAMODB_SERVERS);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 3) throw ServerMissing("npm is not installed");
         if (status != 0) throw std::runtime_error("the servers could not be installed");
-    }
-
-    static int free_port() {
-        const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t size = sizeof address;
-        const bool found = bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                           getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-        close(socket);
-        if (!found) throw std::runtime_error("no free port");
-        return ntohs(address.sin_port);
     }
 
     std::vector<std::string> command() const {

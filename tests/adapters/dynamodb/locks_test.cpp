@@ -1,4 +1,4 @@
-#include "local_server.h"
+#include "each_server.h"
 #include "support/account.h"
 
 #include <varve/core/error.h>
@@ -14,21 +14,13 @@ using namespace std::chrono_literals;
 using namespace account;
 using testing::ManualClock;
 
-class LocksOnServers : public ::testing::TestWithParam<LocalServer::Kind> {
+class LocksOnServers : public EachServer {
   protected:
-    void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
-    }
     std::shared_ptr<store::ItemStore> process() {
         return dynamodb::open({.host = server_->address(), .prefix = "locks", .runtime = {.clock = clock_}});
     }
 
     ManualClock clock_{ManualClock::Mode::auto_advance};
-    std::unique_ptr<LocalServer> server_;
 };
 
 TEST_P(LocksOnServers, are_taken_in_order_kept_lost_and_fenced) {
@@ -56,11 +48,7 @@ TEST_P(LocksOnServers, are_taken_in_order_kept_lost_and_fenced) {
     EXPECT_TRUE(lock.is_lost());
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, LocksOnServers,
-                         ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const auto& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, LocksOnServers, each_kind(), name_of_kind);
 
 }  // namespace
 }  // namespace varve::dynamodb

@@ -1,14 +1,13 @@
 #include "answers.h"
 #include "client.h"
+#include "each_server.h"
 #include "item_json.h"
-#include "local_server.h"
+#include "support/temporary_folder.h"
 
 #include <varve/core/error.h>
 #include <varve/dynamodb/dynamodb.h>
 #include <varve/store/open.h>
 #include <varve/testing/manual_clock.h>
-
-#include <filesystem>
 
 #include <gtest/gtest.h>
 
@@ -56,29 +55,21 @@ class ForeignClient {
     Client client_;
 };
 
-class Servers : public ::testing::TestWithParam<LocalServer::Kind> {
+class Servers : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        EachServer::SetUp();
+        if (!server_) return;
         // Pauses before repetitions pass at once.
         store_ = dynamodb::open({.host = server_->address(), .prefix = "bank", .runtime = {.clock = clock_}});
         store_->ensure_table(events);
     }
 
     testing::ManualClock clock_{testing::ManualClock::Mode::auto_advance};
-    std::unique_ptr<LocalServer> server_;
     std::shared_ptr<store::ItemStore> store_;
 };
 
-std::string name_of(const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-    return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-}
-INSTANTIATE_TEST_SUITE_P(Each, Servers, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Each, Servers, each_kind(), name_of_kind);
 
 TEST_P(Servers, a_foreign_program_reads_what_varve_writes) {
     (void)write_one(*store_, {slot("alice", 7), store::Put{{{"owner", std::string{"me"}}, {"cents", 5}}}});
@@ -151,6 +142,29 @@ TEST_P(Servers, stores_of_different_prefixes_share_nothing) {
     EXPECT_EQ(read_one(*other, slot("alice", 1)), std::nullopt);
 }
 
+TEST_P(Servers, an_item_that_would_grow_too_large_is_named_with_its_limit_and_stays_as_it_is) {
+    const Item large{{"x", std::string(300'000, 'x')}};
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(write_one(*store_, {slot("alice", 1), store::Put{large}})));
+    const store::Write update{slot("alice", 1), store::Update{{{"y", std::string(200'000, 'y')}}, {}}};
+    std::vector<Failure> failures;
+    if (const auto answer = write_one(*store_, update); const auto* failure = std::get_if<Failure>(&answer))
+        failures.push_back(*failure);
+    if (store_->capabilities().atomic_writes_max > 0) {
+        const auto answer = store_->write_atomically(std::vector{update, {slot("bob", 1), store::Put{}}});
+        if (const auto* failure = std::get_if<Failure>(&answer)) failures.push_back(*failure);
+    }
+    ASSERT_EQ(failures.size(), GetParam() == LocalServer::Kind::dynoxide ? 2U : 1U);
+    for (const Failure& failure : failures) {
+        EXPECT_EQ(failure.kind, ErrorKind::invalid);
+        EXPECT_FALSE(failure.in_doubt);
+        EXPECT_EQ(failure.message,
+                  "the update would let the item events/alice/1 grow beyond the limit of 409600 bytes, names and what "
+                  "other programs have added included; keep less in one item");
+    }
+    EXPECT_EQ(read_one(*store_, slot("alice", 1)), large);
+    EXPECT_EQ(read_one(*store_, slot("bob", 1)), std::nullopt);
+}
+
 TEST_P(Servers, pages_of_a_megabyte_make_up_a_large_partition) {
     constexpr int count = 8;
     const std::string large(300'000, 'x');
@@ -169,42 +183,32 @@ TEST_P(Servers, pages_of_a_megabyte_make_up_a_large_partition) {
 }
 
 TEST(Dynoxide, keeps_acknowledged_writes_when_it_is_killed) {
-    std::string directory = (std::filesystem::temp_directory_path() / "varve-dynamodb-XXXXXX").string();
-    ASSERT_NE(mkdtemp(directory.data()), nullptr);
-    try {
-        LocalServer server{LocalServer::Kind::dynoxide, directory + "/store.db"};
-        const auto store = varve::open(server.url("bank"));
-        store->ensure_table(events);
-        for (int round = 0; round < 5; ++round) {
-            const auto answer = write_one(*store, {.key = slot("alice", round),
-                                                   .action = store::Put{{{"round", round}}},
-                                                   .condition = !store::item_exists()});
-            EXPECT_TRUE(std::holds_alternative<store::Applied>(answer)) << round;
-            server.kill_now();
-            server.start_again();
-            EXPECT_EQ(read_one(*store, slot("alice", round)), (Item{{"round", round}}));
-        }
-    } catch (const ServerMissing& missing) {
-        std::filesystem::remove_all(directory);
-        GTEST_SKIP() << missing.what();
+    const TemporaryFolder folder{"dynoxide"};
+    const auto server = server_or_skip(LocalServer::Kind::dynoxide, (folder.path() / "store.db").string());
+    if (!server) return;
+    const auto store = varve::open(server->url("bank"));
+    store->ensure_table(events);
+    for (int round = 0; round < 5; ++round) {
+        const auto answer = write_one(*store, {.key = slot("alice", round),
+                                               .action = store::Put{{{"round", round}}},
+                                               .condition = !store::item_exists()});
+        EXPECT_TRUE(std::holds_alternative<store::Applied>(answer)) << round;
+        server->kill_now();
+        server->start_again();
+        EXPECT_EQ(read_one(*store, slot("alice", round)), (Item{{"round", round}}));
     }
-    std::filesystem::remove_all(directory);
 }
 
 TEST(Dynoxide, is_told_by_which_attribute_items_expire) {
-    try {
-        const LocalServer server{LocalServer::Kind::dynoxide};
-        const auto store = varve::open(server.url("bank"));
-        store::TableSchema leases{.name = "leases", .partition_attribute = "id", .expiry_attribute = "expires"};
-        store->ensure_table(leases);
-        EXPECT_EQ(
-            parse_time_to_live(ForeignClient{server}.call("DescribeTimeToLive", R"({"TableName":"bank.leases"})")),
-            "expires");
-        leases.expiry_attribute = "until";
-        EXPECT_THROW(varve::open(server.url("bank"))->ensure_table(leases), ConfigError);
-    } catch (const ServerMissing& missing) {
-        GTEST_SKIP() << missing.what();
-    }
+    const auto server = server_or_skip(LocalServer::Kind::dynoxide);
+    if (!server) return;
+    const auto store = varve::open(server->url("bank"));
+    store::TableSchema leases{.name = "leases", .partition_attribute = "id", .expiry_attribute = "expires"};
+    store->ensure_table(leases);
+    EXPECT_EQ(parse_time_to_live(ForeignClient{*server}.call("DescribeTimeToLive", R"({"TableName":"bank.leases"})")),
+              "expires");
+    leases.expiry_attribute = "until";
+    EXPECT_THROW(varve::open(server->url("bank"))->ensure_table(leases), ConfigError);
 }
 
 }  // namespace

@@ -2,16 +2,11 @@
 
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -76,17 +71,9 @@ bool read_request(SSL* connection, std::string& buffer) {
 }  // namespace
 
 Authority::Authority() : self_(certify({.subject = ""}, "authority " + std::to_string(serial), nullptr)) {
-    std::string folder = (std::filesystem::temp_directory_path() / "varve-authority-XXXXXX").string();
-    require(mkdtemp(folder.data()) != nullptr, "a folder");
-    folder_ = folder;
-    file_ = folder_ / "authority.pem";
     std::FILE* file = std::fopen(file_.c_str(), "w");
     require(file != nullptr && PEM_write_X509(file, self_.certificate.get()) == 1, "a file");
     std::fclose(file);
-}
-
-Authority::~Authority() {
-    std::filesystem::remove_all(folder_);
 }
 
 Certified Authority::issue(const Wish& wish) const {
@@ -97,54 +84,33 @@ Certified Authority::self_signed(const std::string& subject) {
     return certify({.subject = subject}, "server", nullptr);
 }
 
-TlsServer::TlsServer(const Certified& identity, Options options)
-    : context_(SSL_CTX_new(TLS_server_method()), SSL_CTX_free), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+namespace {
+
+std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_of(const Certified& identity, TlsServer::Options options) {
+    std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context{SSL_CTX_new(TLS_server_method()), SSL_CTX_free};
     // OpenSSL itself would not speak what is older than 1.2.
-    if (options.version_min < TLS1_2_VERSION) SSL_CTX_set_cipher_list(context_.get(), "ALL:@SECLEVEL=0");
-    SSL_CTX_set_min_proto_version(context_.get(), options.version_min);
-    SSL_CTX_set_max_proto_version(context_.get(), options.version_max);
-    require(SSL_CTX_use_certificate(context_.get(), identity.certificate.get()) == 1 &&
-                SSL_CTX_use_PrivateKey(context_.get(), identity.key.get()) == 1,
+    if (options.version_min < TLS1_2_VERSION) SSL_CTX_set_cipher_list(context.get(), "ALL:@SECLEVEL=0");
+    SSL_CTX_set_min_proto_version(context.get(), options.version_min);
+    SSL_CTX_set_max_proto_version(context.get(), options.version_max);
+    require(SSL_CTX_use_certificate(context.get(), identity.certificate.get()) == 1 &&
+                SSL_CTX_use_PrivateKey(context.get(), identity.key.get()) == 1,
             "the server's identity");
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    require(listener_ >= 0 && bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                listen(listener_, SOMAXCONN) == 0 &&
-                getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0,
-            "no port to listen on");
-    port_ = ntohs(address.sin_port);
-    acceptor_ = std::thread{[this] {
-        for (;;) {
-            const int connection = accept(listener_, nullptr, nullptr);
-            if (connection < 0) return;
-            const std::lock_guard lock{mutex_};
-            open_.insert(connection);
-            threads_.emplace_back([this, connection] { serve(connection); });
-        }
-    }};
+    return context;
 }
 
-TlsServer::~TlsServer() {
-    shutdown(listener_, SHUT_RDWR);
-    acceptor_.join();
-    {
-        const std::lock_guard lock{mutex_};
-        for (const int open : open_) shutdown(open, SHUT_RDWR);
-    }
-    for (std::thread& thread : threads_) thread.join();
-    close(listener_);
-}
+}  // namespace
+
+TlsServer::TlsServer(const Certified& identity, Options options)
+    : context_(context_of(identity, options)), listener_([this](const LoopbackSocket& socket) { serve(socket); }) {}
 
 std::size_t TlsServer::requests() const {
     const std::lock_guard lock{mutex_};
     return requests_;
 }
 
-void TlsServer::serve(int socket) {
+void TlsServer::serve(const LoopbackSocket& socket) {
     const std::unique_ptr<SSL, decltype(&SSL_free)> connection{SSL_new(context_.get()), SSL_free};
-    SSL_set_fd(connection.get(), socket);
+    SSL_set_fd(connection.get(), socket.descriptor());
     if (SSL_accept(connection.get()) == 1) {
         std::string buffer;
         while (read_request(connection.get(), buffer)) {
@@ -156,9 +122,6 @@ void TlsServer::serve(int socket) {
             SSL_write(connection.get(), answer.data(), static_cast<int>(answer.size()));
         }
     }
-    const std::lock_guard lock{mutex_};
-    open_.erase(socket);
-    close(socket);
 }
 
 }  // namespace varve::dynamodb

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <filesystem>
+#include "support/loopback.h"
+#include "support/temporary_folder.h"
+
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include <openssl/ssl.h>
 
@@ -22,9 +21,6 @@ struct Certified {
 class Authority {
   public:
     Authority();
-    ~Authority();
-    Authority(const Authority&) = delete;
-    Authority& operator=(const Authority&) = delete;
 
     struct Wish {
         std::string subject = "IP:127.0.0.1";  ///< as in an alternative name: "DNS:example.com"
@@ -40,8 +36,8 @@ class Authority {
 
   private:
     Certified self_;
-    std::filesystem::path folder_;
-    std::string file_;
+    const TemporaryFolder folder_{"authority"};
+    const std::string file_ = folder_.path() / "authority.pem";
 };
 
 /// Answers every HTTP request with "{}", over TLS, on loopback.
@@ -52,25 +48,19 @@ class TlsServer {
         int version_max = TLS1_3_VERSION;
     };
     TlsServer(const Certified& identity, Options options);
-    ~TlsServer();
-    TlsServer(const TlsServer&) = delete;
-    TlsServer& operator=(const TlsServer&) = delete;
 
-    int port() const { return port_; }
-    std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+    int port() const { return listener_.port(); }
+    std::string address() const { return listener_.address(); }
     std::size_t requests() const;
 
   private:
-    void serve(int socket);
+    void serve(const LoopbackSocket& socket);
 
     std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
-    int listener_ = -1;
-    int port_ = 0;
     mutable std::mutex mutex_;
-    std::size_t requests_ = 0;          // guarded by mutex_
-    std::set<int> open_;                // guarded by mutex_
-    std::vector<std::thread> threads_;  // guarded by mutex_ until the acceptor has ended
-    std::thread acceptor_;
+    std::size_t requests_ = 0;  // guarded by mutex_
+
+    LoopbackServer listener_;  // the last, for what it calls uses the rest
 };
 
 }  // namespace varve::dynamodb

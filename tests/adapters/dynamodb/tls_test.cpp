@@ -10,9 +10,6 @@
 #include <csignal>
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -51,16 +48,9 @@ class Tls : public ::testing::Test {
         SSL_CTX_set_cipher_list(context.get(), "ALL:@SECLEVEL=0");
         SSL_CTX_set_min_proto_version(context.get(), version);
         SSL_CTX_set_max_proto_version(context.get(), version);
-        sockaddr_in address{};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        address.sin_port = htons(static_cast<std::uint16_t>(server.port()));
-        const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+        const LoopbackSocket socket = LoopbackSocket::connected(server.port());
         const std::unique_ptr<SSL, decltype(&SSL_free)> connection{SSL_new(context.get()), SSL_free};
-        const bool spoke = connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-                           SSL_set_fd(connection.get(), socket) == 1 && SSL_connect(connection.get()) == 1;
-        close(socket);
-        return spoke;
+        return SSL_set_fd(connection.get(), socket.descriptor()) == 1 && SSL_connect(connection.get()) == 1;
     }
 
     const Authority authority_;

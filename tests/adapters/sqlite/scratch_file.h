@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/temporary_folder.h"
+
 #include <varve/sqlite/sqlite.h>
 #include <varve/store/item_store.h>
 
@@ -7,32 +9,22 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 namespace varve::sqlite {
 
 /// A directory of its own for a store's file, removed at the end of the test.
 class ScratchFile {
   public:
-    explicit ScratchFile(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
-        std::string name = (in / "varve-sqlite-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-        directory_ = name;
-    }
-    ~ScratchFile() {
-        std::error_code ignored;
-        std::filesystem::remove_all(directory_, ignored);
-    }
-    ScratchFile(const ScratchFile&) = delete;
-    ScratchFile& operator=(const ScratchFile&) = delete;
+    explicit ScratchFile(const std::filesystem::path& in = std::filesystem::temp_directory_path())
+        : folder_("sqlite", in) {}
 
-    std::string directory() const { return directory_; }
-    std::string path() const { return (directory_ / "store.db").string(); }
+    std::string directory() const { return folder_.path(); }
+    std::string path() const { return (folder_.path() / "store.db").string(); }
     std::string url() const { return "sqlite:" + path(); }
     Options options() const { return {.path = path()}; }
 
   private:
-    std::filesystem::path directory_;
+    const TemporaryFolder folder_;
 };
 
 inline const store::TableSchema accounts{

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "child.h"
+#include "support/temporary_folder.h"
 
 #include <varve/core/json.h>
 
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,7 +12,6 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 namespace bank {
 
@@ -25,19 +24,7 @@ struct Ran {
 /// A SQLite file of its own, and the program on it. Removed at the end of the test.
 class ScratchBank {
   public:
-    ScratchBank() {
-        std::string name = (std::filesystem::temp_directory_path() / "varve-bank-test-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-        folder_ = name;
-    }
-    ~ScratchBank() {
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-    }
-    ScratchBank(const ScratchBank&) = delete;
-    ScratchBank& operator=(const ScratchBank&) = delete;
-
-    std::string file() const { return (folder_ / "bank.db").string(); }
+    std::string file() const { return (folder_.path() / "bank.db").string(); }
     std::string url() const { return "sqlite:" + file() + "?synchronous=normal"; }
 
     static Child start(std::vector<std::string> arguments) {
@@ -83,7 +70,7 @@ class ScratchBank {
     }
 
   private:
-    std::filesystem::path folder_;
+    const varve::TemporaryFolder folder_{"bank-test"};
 };
 
 }  // namespace bank

@@ -1,6 +1,6 @@
 // The sample bank as a user runs it: several processes, a store by URL.
 
-#include "../local_server.h"
+#include "../each_server.h"
 #include "child.h"
 
 #include <memory>
@@ -10,14 +10,11 @@
 namespace varve::dynamodb {
 namespace {
 
-class BankByUrl : public ::testing::TestWithParam<LocalServer::Kind> {
+class BankByUrl : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        EachServer::SetUp();
+        if (!server_) return;
         url_ = server_->url("bank");
     }
 
@@ -40,14 +37,10 @@ class BankByUrl : public ::testing::TestWithParam<LocalServer::Kind> {
         EXPECT_NE(said.find("nothing left pending"), std::string::npos) << said;
     }
 
-    std::unique_ptr<LocalServer> server_;
     std::string url_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, BankByUrl, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, BankByUrl, each_kind(), name_of_kind);
 
 TEST_P(BankByUrl, two_processes_move_money_and_the_books_balance) {
     bank::Child one = start(payments(40));

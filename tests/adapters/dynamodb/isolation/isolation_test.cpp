@@ -2,7 +2,7 @@
 // happen is tried with the schedule that brings it about in memory, what may not with a sample of all that memory
 // knows.
 
-#include "../local_server.h"
+#include "../each_server.h"
 #include "isolation/cases.h"
 #include "isolation/table.h"
 
@@ -39,14 +39,11 @@ Schedules in_memory(const Case& what, Subject subject, Way way, Level level) {
     return schedules;
 }
 
-class IsolationTable : public ::testing::TestWithParam<LocalServer::Kind> {
+class IsolationTable : public EachServer {
   protected:
     void SetUp() override {
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
+        EachServer::SetUp();
+        if (!server_) return;
         store_ = varve::open(server_->url("isolation"));
     }
 
@@ -92,7 +89,6 @@ class IsolationTable : public ::testing::TestWithParam<LocalServer::Kind> {
         }
     }
 
-    std::unique_ptr<LocalServer> server_;
     std::shared_ptr<store::ItemStore> store_;
     std::uint64_t seed_ = 0;
     std::size_t prevented_ = 0;
@@ -100,11 +96,7 @@ class IsolationTable : public ::testing::TestWithParam<LocalServer::Kind> {
     std::size_t runs_ = 0;
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, IsolationTable,
-                         ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, IsolationTable, each_kind(), name_of_kind);
 
 TEST_P(IsolationTable, holds_in_every_cell) {
     const bool is_native = store_->capabilities().atomic_writes_max > 0;

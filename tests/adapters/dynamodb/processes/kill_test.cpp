@@ -1,34 +1,21 @@
 // The bank's processes are killed while they pay, and so is the server; then the books are checked.
 
-#include "../local_server.h"
+#include "../each_server.h"
 #include "balances.h"
 #include "demo.h"
+#include "support/temporary_folder.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <gtest/gtest.h>
 
 namespace varve::dynamodb {
 namespace {
 
-class Kill : public ::testing::TestWithParam<LocalServer::Kind> {
+class Kill : public EachServer {
   protected:
-    void SetUp() override {
-        std::string name = (std::filesystem::temp_directory_path() / "varve-kill-XXXXXX").string();
-        ASSERT_NE(mkdtemp(name.data()), nullptr);
-        folder_ = name;
-        try {
-            server_ = std::make_unique<LocalServer>(GetParam(), (folder_ / "store").string());
-        } catch (const ServerMissing& missing) {
-            GTEST_SKIP() << missing.what();
-        }
-    }
-    void TearDown() override {
-        server_.reset();
-        std::error_code ignored;
-        std::filesystem::remove_all(folder_, ignored);
-    }
+    void SetUp() override { server_ = server_or_skip(GetParam(), (folder_.path() / "store").string()); }
+    void TearDown() override { server_.reset(); }
 
     bank::DemoPlan plan(std::size_t kills) const {
         return {.program = VARVE_BANK,
@@ -79,14 +66,10 @@ class Kill : public ::testing::TestWithParam<LocalServer::Kind> {
     /// dynalite on files is slow.
     static std::size_t transfers() { return GetParam() == LocalServer::Kind::dynoxide ? 500 : 300; }
 
-    std::filesystem::path folder_;
-    std::unique_ptr<LocalServer> server_;
+    const TemporaryFolder folder_{"kill"};
 };
 
-INSTANTIATE_TEST_SUITE_P(Each, Kill, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, Kill, each_kind(), name_of_kind);
 
 TEST_P(Kill, twelve_killed_processes_lose_nothing) {
     const bank::DemoResult result = run_demo(plan(12));

@@ -2,7 +2,7 @@
 
 #include "list_append.h"
 
-#include "../local_server.h"
+#include "../each_server.h"
 #include "child.h"
 #include "history_json.h"
 
@@ -38,24 +38,15 @@ class Told {
     int ended_ = 0;
 };
 
-class ListAppend : public ::testing::TestWithParam<LocalServer::Kind> {};
+class ListAppend : public EachServer {};
 
-INSTANTIATE_TEST_SUITE_P(Each, ListAppend, ::testing::Values(LocalServer::Kind::dynoxide, LocalServer::Kind::dynalite),
-                         [](const ::testing::TestParamInfo<LocalServer::Kind>& info) {
-                             return info.param == LocalServer::Kind::dynoxide ? "dynoxide" : "dynalite";
-                         });
+INSTANTIATE_TEST_SUITE_P(Each, ListAppend, each_kind(), name_of_kind);
 
 TEST_P(ListAppend, by_four_processes_of_which_some_are_killed_is_strictly_serializable) {
-    std::unique_ptr<LocalServer> server;
-    try {
-        server = std::make_unique<LocalServer>(GetParam());
-    } catch (const ServerMissing& missing) {
-        GTEST_SKIP() << missing.what();
-    }
     int started = 0;
     const auto start = [&] {
         return std::make_unique<bank::Child>(std::vector<std::string>{
-            VARVE_LIST_WORKER, server->url("lists"), std::to_string(++started), std::to_string(transactions)});
+            VARVE_LIST_WORKER, server_->url("lists"), std::to_string(++started), std::to_string(transactions)});
     };
     std::vector<std::unique_ptr<bank::Child>> children;
     for (std::size_t i = 0; i < processes; ++i) children.push_back(start());
