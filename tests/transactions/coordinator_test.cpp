@@ -1,3 +1,4 @@
+#include "support/account.h"
 #include "support/hooked_store.h"
 #include "support/later.h"
 
@@ -71,6 +72,26 @@ std::string message(const std::function<void()>& of) {
         return error.what();
     }
     return "nothing was thrown";
+}
+
+/// Limits the bytes of an atomic batch, and not only its writes.
+class FullStore final : public PassingStore {
+  public:
+    using PassingStore::PassingStore;
+    store::AtomicAnswer write_atomically(std::span<const store::Write>) override {
+        return Failure{.kind = ErrorKind::invalid, .message = "the batch is too large"};
+    }
+};
+
+TEST(Coordinator, what_is_too_large_for_one_request_goes_by_the_protocol) {
+    Application bank{std::make_shared<FullStore>(open("memory:")), {.sweep = false}};
+    const Outcome outcome = bank.transact([](Transaction& tx) {
+        tx.execute<account::Account>("alice", account::Deposit{5});
+        tx.execute<account::Account>("bob", account::Deposit{5});
+    });
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->path, Path::protocol);
+    EXPECT_EQ(bank.load<account::Account>("bob").state.balance, 5);
 }
 
 TEST(Coordinator, names_the_option_that_cannot_work) {

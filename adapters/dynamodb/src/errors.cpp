@@ -53,6 +53,8 @@ constexpr auto rules = std::to_array<ErrorRule>({
 
 constexpr ErrorRule undocumented_failure{"", Course::in_doubt, ErrorKind::unavailable, "", false};
 constexpr ErrorRule undocumented_throttling{"", Course::retry, ErrorKind::unavailable, slow_down, false};
+constexpr ErrorRule undocumented_limit{"", Course::fatal, ErrorKind::invalid, "the request is too large for the server",
+                                       false};
 constexpr ErrorRule undocumented_refusal{"", Course::fatal, ErrorKind::config,
                                          "is the server at this address one of DynamoDB's protocol?", false};
 
@@ -80,6 +82,8 @@ const ErrorRule& rule_for(std::string_view name, int status) {
     if (status == 429) return undocumented_throttling;
     constexpr int request_timeout = 408;
     if (status == request_timeout) return undocumented_failure;
+    constexpr int content_too_large = 413;
+    if (status == content_too_large) return undocumented_limit;
     return status >= 400 && status < 500 ? undocumented_refusal : undocumented_failure;
 }
 

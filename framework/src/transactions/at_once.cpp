@@ -27,6 +27,9 @@ std::variant<Commit, Conflict> Attempt::write_at_once(Path path) {
             may_get_through = may_get_through || failure->in_doubt;
             unanswered = true;
             if (!worth_repeating(*failure) || answers_are_overdue()) {
+                // What is too much for one request is not for the many of the protocol.
+                const bool has_room = path != Path::native || failure->kind != ErrorKind::invalid;
+                if (!may_get_through && !has_room) return run_protocol();
                 if (!may_get_through) raise(*failure);
                 return learn_outcome(path, failure->message);
             }

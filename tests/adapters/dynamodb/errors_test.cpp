@@ -38,6 +38,7 @@ TEST(Errors, what_nobody_documented_is_decided_by_its_status) {
     EXPECT_EQ(rule_for("Surprise", 429).course, Course::retry);
     EXPECT_EQ(rule_for("Surprise", 404).course, Course::fatal);
     EXPECT_EQ(rule_for("", 408).course, Course::in_doubt);
+    EXPECT_EQ(rule_for("", 413).kind, ErrorKind::invalid);
     EXPECT_EQ(rule_for("", 302).course, Course::in_doubt);
 }
 

@@ -102,5 +102,20 @@ TEST_P(Limits, a_transaction_over_more_items_than_the_server_writes_at_once_take
     EXPECT_EQ(bank.load<Account>("101.100").state.balance, 1);
 }
 
+TEST_P(Limits, a_transaction_of_more_bytes_than_the_server_writes_at_once_takes_the_protocols_way) {
+    Application bank{store_};
+    const bool native = store_->capabilities().atomic_writes_max > 0;
+    const std::string owner(300 * 1024, 'x');
+    for (const int size : {13, 14}) {
+        const Outcome outcome = bank.transact([&](Transaction& tx) {
+            for (int i = 0; i < size; ++i)
+                tx.execute<Account>(std::to_string(size) + "." + std::to_string(i), Open{owner});
+        });
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->path, native && size == 13 ? Path::native : Path::protocol) << size;
+    }
+    EXPECT_EQ(bank.load<Account>("14.13").state.owner, owner);
+}
+
 }  // namespace
 }  // namespace varve::dynamodb
