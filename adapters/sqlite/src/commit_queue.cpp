@@ -44,9 +44,8 @@ CommitQueue::Request* CommitQueue::Group::next_of_all() {
     return slot->request;
 }
 
-CommitQueue::CommitQueue(std::function<void(Group&)> commit, std::function<bool()> must_tidy,
-                         std::function<void()> tidy)
-    : commit_(std::move(commit)), must_tidy_(std::move(must_tidy)), tidy_(std::move(tidy)) {}
+CommitQueue::CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy)
+    : commit_(std::move(commit)), tidy_(std::move(tidy)) {}
 
 CommitQueue::~CommitQueue() = default;
 
@@ -76,32 +75,21 @@ void CommitQueue::run(Request& request) {
 void CommitQueue::lead(Slot* own) {
     Group group{*this};
     commit_(group);
-    const auto answer = [&] {
-        for (Slot* slot : group.members_) {
-            if (slot != own) slot->set(Slot::done);
-        }
-    };
-    const auto hand_over = [this] {
-        Slot* next = nullptr;
-        {
-            const std::lock_guard lock{mutex_};
-            if (waiting_.empty()) {
-                led_ = false;
-            } else {
-                next = waiting_.front();
-            }
-        }
-        if (next != nullptr) next->set(Slot::leading);
-    };
-    // The next group begins before this one's members wake up, except where the connection is still needed.
-    if (must_tidy_()) {
-        answer();
-        tidy_();
-        hand_over();
-    } else {
-        hand_over();
-        answer();
+    // First the answers: who is back with a request by the time the next group is taken goes along with it.
+    for (Slot* slot : group.members_) {
+        if (slot != own) slot->set(Slot::done);
     }
+    tidy_();
+    Slot* next = nullptr;
+    {
+        const std::lock_guard lock{mutex_};
+        if (waiting_.empty()) {
+            led_ = false;
+        } else {
+            next = waiting_.front();
+        }
+    }
+    if (next != nullptr) next->set(Slot::leading);
 }
 
 }  // namespace varve::sqlite

@@ -44,9 +44,8 @@ class CommitQueue {
     };
 
     /// `commit` runs a group and leaves its outcome in each request it took; it must not throw. `tidy` runs while
-    /// nobody commits, after the answers went out, for work that no caller should wait for; it says false if there is
-    /// none.
-    CommitQueue(std::function<void(Group&)> commit, std::function<bool()> must_tidy, std::function<void()> tidy);
+    /// nobody commits, after the answers went out: for work that no caller should wait for.
+    CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy);
     ~CommitQueue();
 
     /// Returns when `request` has its outcome.
@@ -56,7 +55,6 @@ class CommitQueue {
     void lead(Slot* own);
 
     const std::function<void(Group&)> commit_;
-    const std::function<bool()> must_tidy_;
     const std::function<void()> tidy_;
 
     std::mutex mutex_;

@@ -35,8 +35,8 @@ Writer::Writer(const Options& options)
     : options_(options),
       connection_(options, Connection::Mode::write),
       queue_([this](CommitQueue::Group& group) { commit(group); },
-             [this] { return connection_.log_pages() >= checkpoint_pages; },
              [this] {
+                 if (connection_.log_pages() < checkpoint_pages) return;
                  connection_.checkpoint(connection_.log_pages() >= checkpoint_pages_max
                                             ? Connection::Checkpoint::wait_for_readers
                                             : Connection::Checkpoint::as_far_as_possible);
