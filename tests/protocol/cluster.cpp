@@ -62,6 +62,8 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     // Tombstones may go only where no request arrives later than they.
     if (faults.any_past_request == 0) transactions.retention = 10min;
     scale.bursts = random.chance(0.3);
+    way_us_max = pick(2'000, 2'000, 40'000);
+    scale.lock_time_to_live = pick(Duration{50ms}, Duration{500ms}, Duration{5s});
     no_changes = random.chance(0.2);
 }
 
@@ -78,7 +80,8 @@ class ReadsOneByOne final : public PassingStore {
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         std::vector<std::optional<store::Item>> items;
         for (const store::Key& key : keys) {
-            const std::uint64_t pause_us = random_.below(4) == 0 ? random_.below(1000) : 0;
+            const std::uint64_t pauses_us_max[] = {0, 0, 0, 0, 0, 1'000, 1'000, 10'000};
+            const std::uint64_t pause_us = random_.below(pauses_us_max[random_.below(8)] + 1);
             if (!items.empty()) scheduler_.sleep(Duration{static_cast<Duration::rep>(pause_us)});
             items.push_back(inner().read({&key, 1}).front());
         }
@@ -159,6 +162,7 @@ class Cluster {
         return {.escalation = settings_.escalation,
                 .transactions = transactions,
                 .sweep = false,
+                .locks = {.time_to_live = settings_.scale.lock_time_to_live, .heartbeat_thread = false},
                 .runtime = {process.clock, process.random, quiet_},
                 .executor = &process.executor};
     }
@@ -190,7 +194,8 @@ class Cluster {
             result_.cells.hit(doing.step, Cells::paused);
             scheduler_.sleep(Duration{static_cast<Duration::rep>(random_.below(180'000'000))});
         } else if (request.moment == RequestInfo::Moment::before) {
-            scheduler_.sleep(Duration{static_cast<Duration::rep>(random_.below(2) * random_.below(2000))});
+            const std::uint64_t way_us = random_.below(2) * random_.below(settings_.way_us_max);
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(way_us)});
         } else {
             scheduler_.step();
         }

@@ -23,6 +23,7 @@ struct Settings {
     std::uint64_t sweepers;
     unsigned commands;           ///< of each client
     std::uint64_t think_us_max;  ///< between two of them
+    std::uint64_t way_us_max;    ///< of each request, if nothing happens to it
     transactions::Options transactions;
     Escalation escalation;
     testing::FaultRates faults;

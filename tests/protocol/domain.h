@@ -7,7 +7,7 @@
 #include <vector>
 
 /// What the simulated cluster works on: accounts with balances kept by an inline projection, lists as streams and as
-/// rows, and notes of which a partition never holds more than some.
+/// rows, notes of which a partition never holds more than some, and registers that are stamped inside a lock.
 namespace varve::protocol {
 
 struct Deposited {
@@ -97,5 +97,26 @@ struct Note {
     std::int64_t operation = 0;
 };
 inline constexpr std::size_t notes_max = 3;
+
+/// Who was inside the lock, in the order of commits.
+struct Stamped {
+    std::int64_t fence = 0;
+    std::int64_t section = 0;
+    std::int64_t operation = 0;
+};
+struct Stamp {
+    Stamped what;
+};
+
+struct Register {
+    static constexpr std::string_view name = "register";
+    using Event = std::variant<Stamped>;
+    std::vector<Stamped> stamps;
+
+    void apply(const Stamped& e) { stamps.push_back(e); }
+    Decision<Event> decide(const Stamp& c) const { return c.what; }
+};
+inline constexpr const char* registers[] = {"a", "b"};
+inline constexpr const char* section_lock = "section";
 
 }  // namespace varve::protocol

@@ -129,6 +129,34 @@ void judge_snapshots(Application& application, const Scale& scale, std::vector<s
     }
 }
 
+/// Whoever has entered the lock later commits later; and what one leaves in several registers is in all or in none.
+void judge_sections(Application& application, const Record& record, std::vector<std::string>& found) {
+    std::map<std::int64_t, std::size_t> counts;
+    for (const char* id : registers) {
+        const std::vector<Stamped> stamps = application.load<Register>(id).state.stamps;
+        for (std::size_t i = 0; i < stamps.size(); ++i) {
+            const Stamped& one = stamps[i];
+            ++counts[one.operation];
+            if (i == 0) continue;
+            const Stamped& before = stamps[i - 1];
+            if (one.fence > before.fence || (one.fence == before.fence && one.section == before.section)) continue;
+            found.push_back("sections overlap: in register " + std::string{id} + " " + operation(one.operation) +
+                            " with fence " + std::to_string(one.fence) + " comes after " + operation(before.operation) +
+                            " with fence " + std::to_string(before.fence));
+        }
+    }
+    for (const auto& [id, command] : record.commands) {
+        if (command.stamps == 0) continue;
+        const std::size_t count = counts[id];
+        const bool honest = command.told() == Told::committed ? count == command.stamps
+                            : command.told() == Told::aborted ? count == 0
+                                                              : count == 0 || count == command.stamps;
+        if (!honest)
+            found.push_back("Q2: " + operation(id) + " has left " + std::to_string(count) + " of " +
+                            std::to_string(command.stamps) + " stamps; told: " + command.why);
+    }
+}
+
 void judge_notes(Application& application, const Record& record, std::vector<std::string>& found) {
     std::map<std::string, std::size_t> counts;
     for (const auto& row : application.rows<Note>().all()) {
@@ -158,6 +186,7 @@ std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger,
     judge_bank(application, record, scale, announced, found);
     judge_lists(application, record, scale, moment, found);
     judge_notes(application, record, found);
+    judge_sections(application, record, found);
     return found;
 }
 

@@ -51,6 +51,7 @@ constexpr const char* all_mutations[] = {
     "effects are lost where the primary is the transaction's own",
     "what is not finalised is remembered as settled",
     "what rests on memory alone is not validated",
+    "a command forgets the lock that it is fenced by",
 };
 
 /// What the storm of one seed finds with a mutation; empty: nothing.

@@ -22,6 +22,7 @@ struct Record {
         bool committed = false;
         bool moves_money = false;  ///< it leaves two events, or none
         bool announces = false;    ///< it leaves one effect, or none
+        std::size_t stamps = 0;    ///< so many registers it stamps, or none
         std::string why = {};      ///< the message of what was not committed
 
         Told told() const { return committed ? Told::committed : begun == aborted ? Told::aborted : Told::unknown; }
@@ -30,6 +31,11 @@ struct Record {
     checkers::History lists = {};                   ///< strictly serializable
     checkers::History lists_read = {};              ///< the reads outside transactions, each of one moment
     std::vector<std::string> violations = {};       ///< what was seen while it ran
+
+    /// What everybody wants for a while, so that many do it at the same time.
+    enum class Theme { nothing, crossing, hot_lists, money, section };
+    Theme theme = Theme::nothing;
+    std::uint64_t commands_left = 0;  ///< of this theme
 
     /// A transfer under a command id, which anybody may execute again.
     struct Transfer {
@@ -47,6 +53,8 @@ struct Record {
     std::uint64_t aborted = 0;
     std::uint64_t in_doubt = 0;
     std::uint64_t stopped = 0;
+    std::uint64_t sections = 0;    ///< times the lock was entered
+    std::uint64_t fenced_off = 0;  ///< commands refused since their lock was in other hands
 };
 
 }  // namespace varve::protocol

@@ -31,6 +31,8 @@ void add(Record& all, const Record& one) {
     all.in_doubt += one.in_doubt;
     all.stopped += one.stopped;
     all.repeated += one.repeated;
+    all.sections += one.sections;
+    all.fenced_off += one.fenced_off;
 }
 
 int run(const Arguments& arguments) {
@@ -71,7 +73,8 @@ int run(const Arguments& arguments) {
     for (const auto& [path, count] : all.paths)
         std::cout << (path == all.paths.begin()->first ? " (" : ", ") << path << ' ' << count;
     std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, "
-              << all.stopped << " processes stopped, " << twice << " seeds run twice, "
+              << all.stopped << " processes stopped, " << all.sections << " sections entered and " << all.fenced_off
+              << " commands refused by the fence, " << twice << " seeds run twice, "
               << std::chrono::duration_cast<std::chrono::hours>(simulated).count() << " simulated hours\n";
     const std::size_t rare = cells.print(std::cout, arguments.cells_least);
     bool good = failed == 0;

@@ -23,14 +23,34 @@ void Workload::set_up(Application& application, const Scale& scale) {
 }
 
 void Workload::one_command() {
+    switch (theme()) {
+        case Record::Theme::crossing: return lists(Shape::crossing);
+        case Record::Theme::hot_lists: return shared_.scale.bursts && random_.chance(0.3) ? burst() : lists(Shape::hot);
+        case Record::Theme::money: return random_.chance(0.4) ? read_money() : transfer();
+        case Record::Theme::section: return section();
+        case Record::Theme::nothing: break;
+    }
     const std::uint64_t choice = random_.below(100);
     if (shared_.scale.bursts && choice % 4 == 0) return burst();
+    if (choice % 10 == 1) return section();
     if (choice < 29) return transfer();
     if (choice < 35) return repeat();
     if (choice < 63) return lists();
     if (choice < 73) return read_lists();
     if (choice < 86) return read_money();
     notes();
+}
+
+Record::Theme Workload::theme() {
+    constexpr Record::Theme themes[] = {Record::Theme::nothing, Record::Theme::crossing, Record::Theme::hot_lists,
+                                        Record::Theme::money, Record::Theme::section};
+    Record& record = shared_.record;
+    if (record.commands_left == 0) {
+        record.theme = themes[random_.below(std::size(themes))];
+        record.commands_left = 1 + random_.below(40);
+    }
+    --record.commands_left;
+    return random_.chance(0.7) ? record.theme : Record::Theme::nothing;
 }
 
 Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& execute) {
@@ -72,6 +92,10 @@ Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& e
         } catch (const UnavailableError&) {
         }
         return told;
+    } catch (const LeaseLostError& error) {
+        ++record.fenced_off;
+        if (command.stamps == 0) record.violations.push_back(std::string{"unexpected: "} + error.what());
+        command.why = error.what();
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable &&
             error.kind() != ErrorKind::invalid) {
@@ -124,7 +148,6 @@ void Workload::transfer(const Record::Transfer& transfer, bool under_an_id) {
     });
 }
 
-/// Perhaps its first execution still runs, was in doubt, or died.
 void Workload::repeat() {
     const std::vector<Record::Transfer>& repeatable = shared_.record.repeatable;
     if (repeatable.empty()) return transfer();
@@ -133,6 +156,9 @@ void Workload::repeat() {
 }
 
 namespace {
+
+/// So many lists are appended to more than the others, alone and several at a time.
+constexpr std::uint64_t hot_lists = 4;
 
 std::vector<std::int64_t> values_of(Transaction& tx, const std::string& key) {
     if (key.front() == 's') return tx.load<List>(key).values;
@@ -150,6 +176,11 @@ void append(Transaction& tx, const std::string& key, std::int64_t value) {
 }  // namespace
 
 void Workload::lists() {
+    const std::uint64_t shape = random_.below(10);
+    lists(shape < 3 ? Shape::crossing : shape < 5 ? Shape::hot : Shape::mixed);
+}
+
+void Workload::lists(Shape shape) {
     struct Step {
         std::string key;
         std::int64_t value;  // 0: read
@@ -157,13 +188,17 @@ void Workload::lists() {
     std::vector<Step> steps;
     const std::uint64_t count = 1 + random_.below(shared_.scale.participants);
     const bool reads_first = random_.chance(0.5);
-    const bool crossing = random_.chance(0.3);
-    if (crossing) {  // reads one and appends to the other: two of these must not pass each other
-        const std::string kind = random_.chance(0.7) ? "s" : "r";
+    if (shape == Shape::crossing) {
+        const std::string kind = random_.chance(0.5) ? "s" : "r";
         const std::uint64_t first = random_.below(2);
         steps = {{kind + std::to_string(first), 0}, {kind + std::to_string(1 - first), shared_.next_operation()}};
+    } else if (shape == Shape::hot) {
+        for (std::uint64_t i = 0; i < std::min(shared_.scale.keys, hot_lists); ++i) {
+            if (random_.chance(0.7)) steps.push_back({"s" + std::to_string(i), shared_.next_operation()});
+        }
     }
-    for (std::uint64_t i = 0; !crossing && i < count; ++i) {
+    const bool drawn = steps.empty();
+    for (std::uint64_t i = 0; drawn && i < count; ++i) {
         const bool appends = random_.chance(0.6);
         steps.push_back({list(), appends ? shared_.next_operation() : 0});
         if (appends && reads_first) steps.insert(steps.end() - 1, {steps.back().key, 0});
@@ -207,14 +242,13 @@ void Workload::lists() {
     if (told == Told::committed && done.size() == steps.size()) entry.operations = std::move(done);
 }
 
-/// Several appends to one list at the same time, through its lane; some under an id and then perhaps twice.
 void Workload::burst() {
     struct Sent {
         std::size_t entry;
         std::int64_t operation;
         std::future<Outcome> outcome;
     };
-    const std::string key = "s" + std::to_string(random_.below(shared_.scale.keys));
+    const std::string key = "s" + std::to_string(random_.below(std::min(shared_.scale.keys, hot_lists)));
     auto& transactions = shared_.record.lists.transactions;
     std::vector<Sent> sent;
     std::map<std::size_t, std::vector<Told>> told;
@@ -255,6 +289,37 @@ void Workload::burst() {
         if (!committed && std::ranges::find(ends, Told::unknown) != ends.end()) continue;
         entry.complete = shared_.moment();
         entry.status = committed ? checkers::Status::ok : checkers::Status::fail;
+    }
+}
+
+void Workload::section() {
+    const Duration waits[] = {Duration{0}, std::chrono::milliseconds{100}, std::chrono::seconds{2}};
+    std::optional<Lock> lock;
+    try {
+        lock = app_.locks().try_acquire(section_lock, {.wait = waits[random_.below(3)]});
+    } catch (const UnavailableError&) {
+    }
+    if (!lock) return;
+    ++shared_.record.sections;
+    const std::int64_t section = shared_.next_operation();
+    Clock& clock = app_.coordinator().runtime().clock;
+    for (std::uint64_t left = 1 + random_.below(3); left > 0; --left) {
+        const std::int64_t operation = shared_.next_operation();
+        const Stamp stamp{{.fence = lock->fence(), .section = section, .operation = operation}};
+        Record::Command& command = shared_.record.commands[operation];
+        command.stamps = 1 + random_.below(2);
+        if (random_.chance(0.5)) {
+            const auto longest_us = static_cast<std::uint64_t>(shared_.scale.lock_time_to_live.count());
+            clock.sleep_for(Duration{static_cast<Duration::rep>(random_.below(longest_us))});
+        }
+        if (random_.chance(0.5)) app_.locks().beat();
+        attempt(operation, [&] {
+            if (command.stamps == 1) return app_.execute<Register>(registers[0], stamp, {.fenced_by = &*lock});
+            return app_.transact([&](Transaction& tx) {
+                tx.fenced_by(*lock);
+                for (const char* id : registers) tx.execute<Register>(id, stamp);
+            });
+        });
     }
 }
 

@@ -16,6 +16,7 @@ struct Scale {
     std::uint64_t participants = 3;  ///< at most, of one transaction
     std::int64_t money = 1000;       ///< on each account in the beginning
     bool bursts = false;             ///< several commands on one aggregate are on their way at the same time
+    Duration lock_time_to_live = std::chrono::seconds{1};
 };
 
 /// One client: commands by chance, and what it was told.
@@ -35,16 +36,28 @@ class Workload {
 
     void one_command();
 
+    // What one_command chooses from.
+    void transfer();
+    /// A transfer under a command id once more; perhaps its first execution still runs, was in doubt, or died.
+    void repeat();
+    /// Reads of lists and appends to them, in one transaction.
+    void lists();
+    /// Several appends to one list at the same time, through its lane; some under an id and then perhaps twice.
+    void burst();
+    /// Inside a lock, if it can be had: commands that are fenced by it, while it may be lost.
+    void section();
+
     /// Puts the money on the accounts.
     static void set_up(Application& application, const Scale& scale);
     static void use_tables(Application& application);
 
   private:
-    void transfer();
+    Record::Theme theme();
     void transfer(const Record::Transfer& transfer, bool under_an_id);
-    void repeat();
-    void lists();
-    void burst();
+    /// `crossing` reads one list and appends to another: two of these must not pass each other. `hot` appends to some of
+    /// a few streams: they share secondaries, and differ in their primaries.
+    enum class Shape { mixed, crossing, hot };
+    void lists(Shape shape);
     void read_lists();
     void read_money();
     void notes();

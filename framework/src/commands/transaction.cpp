@@ -1,3 +1,5 @@
+#include "../transactions/mutants.h"
+
 #include <varve/commands/transaction.h>
 #include <varve/core/error.h>
 #include <varve/events/stored_slot.h>
@@ -144,7 +146,9 @@ Plan Transaction::plan() const {
             plan.rows_read.push_back({key, touched.seen.rev});
         }
     }
-    for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
+    for (const auto& [key, condition] : fences_) {
+        if (!VARVE_MUTANT("a command forgets the lock that it is fenced by")) plan.rows_read.push_back(condition);
+    }
     plan.ranges_read = ranges_;
     if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
     if (plan.writes() > 1) plan.finalised = settling();
