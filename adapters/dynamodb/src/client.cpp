@@ -110,9 +110,10 @@ Client::Client(Parts parts)
       retry_(parts.retry),
       runtime_(parts.runtime),
       http_(std::move(parts.http)),
-      credentials_(std::move(parts.credentials), parts.runtime.clock) {}
+      credentials_(std::move(parts.credentials), parts.runtime.clock),
+      signer_({endpoint_.region, "dynamodb"}) {}
 
-HttpRequest Client::request(const Call& call, const Credentials& credentials) const {
+HttpRequest Client::request(const Call& call, const Credentials& credentials) {
     HttpRequest http{
         .url = endpoint_.url,
         .request = {.method = "POST",
@@ -121,8 +122,7 @@ HttpRequest Client::request(const Call& call, const Credentials& credentials) co
                                 {"x-amz-target", std::string{target_prefix} + std::string{call.operation}}},
                     .body = call.body},
         .timeout = endpoint_.timeout};
-    sign(http.request, credentials, {endpoint_.region, "dynamodb"},
-         runtime_.clock.now() + Duration{clock_ahead_.load()});
+    signer_.sign(http.request, credentials, runtime_.clock.now() + Duration{clock_ahead_.load()});
     return http;
 }
 

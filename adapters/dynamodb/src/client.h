@@ -82,7 +82,7 @@ class Client {
   private:
     struct Attempt;
 
-    HttpRequest request(const Call& call, const Credentials& credentials) const;
+    HttpRequest request(const Call& call, const Credentials& credentials);
     void judge(Attempt& attempt, HttpAnswer answer);
     void judge_error(Attempt& attempt, const HttpAnswer& answer);
     void correct_clock(const std::string& date);
@@ -92,6 +92,7 @@ class Client {
     const Runtime runtime_;
     Http http_;
     CredentialsCache credentials_;
+    Signer signer_;
     RetryBudget budget_;
     std::atomic<Duration::rep> clock_ahead_{0};  ///< how far the server's clock is ahead of ours
 };

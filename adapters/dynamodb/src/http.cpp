@@ -262,13 +262,16 @@ std::vector<HttpAnswer> Http::perform(std::span<const HttpRequest> requests) {
     std::vector<HttpAnswer> answers(requests.size());
     if (requests.empty()) return answers;
     Batch batch{.mutex = {}, .done = {}, .open = requests.size()};
+    bool first = false;
     {
         const std::lock_guard lock{mutex_};
+        first = waiting_.empty();
         for (std::size_t i = 0; i < requests.size(); ++i) {
             waiting_.push_back(std::make_unique<Transfer>(requests[i], answers[i], batch));
         }
     }
-    handles_->wake();
+    // Whoever is waiting already has called the thread.
+    if (first) handles_->wake();
     std::unique_lock lock{batch.mutex};
     batch.done.wait(lock, [&batch] { return batch.open == 0; });
     return answers;

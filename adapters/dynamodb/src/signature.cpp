@@ -161,22 +161,45 @@ void remove(Request& request, std::string_view name) {
     std::erase_if(request.headers, [name](const Header& header) { return lower(header.name) == name; });
 }
 
+std::string names_of(const std::map<std::string, std::string>& headers) {
+    std::string names;
+    for (const auto& [name, value] : headers) names += (names.empty() ? "" : ";") + name;
+    return names;
+}
+
+struct Canonical {
+    std::string text;
+    std::string signed_headers;
+};
+
 /// `payload_hash` is used unless the request names one itself.
-std::string canonical_request(const Request& request, std::string_view payload_hash, Paths paths) {
+Canonical canonical(const Request& request, std::string_view payload_hash, Paths paths) {
     std::string result = request.method + "\n";
     result += percent_encoded(paths == Paths::normalized ? normalized(request.path) : percent_decoded(request.path),
                               Slash::kept);
     result += "\n" + canonical_query(request.query) + "\n";
     const auto headers = canonical_headers(request);
     for (const auto& [name, value] : headers) result.append(name).append(":").append(value).append("\n");
-    result += "\n" + signature::signed_headers(request) + "\n";
+    std::string names = names_of(headers);
+    result.append("\n").append(names).append("\n");
     const auto named = headers.find(std::string{content_hash_header});
-    return result.append(named == headers.end() ? payload_hash : named->second);
+    result.append(named == headers.end() ? payload_hash : named->second);
+    return {std::move(result), std::move(names)};
 }
 
-std::string signature_of(std::string_view canonical, const Credentials& credentials, const Scope& scope, Time time) {
-    return signature::signature_of(signature::string_to_sign(canonical, scope, time),
-                                   signature::signing_key(credentials.secret_access_key, scope, time));
+void add_signature(Request& request, const Credentials& credentials, const Scope& scope, Time time,
+                   std::string_view signing_key, Paths paths) {
+    for (const std::string_view name : {"x-amz-date", "x-amz-security-token", "authorization"}) remove(request, name);
+    request.headers.push_back({"x-amz-date", signature::timestamp(time)});
+    if (!credentials.session_token.empty()) {
+        request.headers.push_back({"x-amz-security-token", credentials.session_token});
+    }
+    const auto [text, signed_headers] = canonical(request, signature::sha256_hex(request.body), paths);
+    std::string value{algorithm};
+    value += " Credential=" + credentials.access_key_id + "/" + scope_text(scope, time);
+    value += ", SignedHeaders=" + signed_headers;
+    value += ", Signature=" + signature::signature_of(signature::string_to_sign(text, scope, time), signing_key);
+    request.headers.push_back({"authorization", std::move(value)});
 }
 
 }  // namespace
@@ -202,13 +225,11 @@ std::string timestamp(Time time) {
 }
 
 std::string signed_headers(const Request& request) {
-    std::string names;
-    for (const auto& [name, value] : canonical_headers(request)) names += (names.empty() ? "" : ";") + name;
-    return names;
+    return names_of(canonical_headers(request));
 }
 
 std::string canonical_request(const Request& request, Paths paths) {
-    return dynamodb::canonical_request(request, sha256_hex(request.body), paths);
+    return canonical(request, sha256_hex(request.body), paths).text;
 }
 
 std::string string_to_sign(std::string_view canonical_request, const Scope& scope, Time time) {
@@ -230,17 +251,25 @@ std::string signature_of(std::string_view string_to_sign, std::string_view signi
 }  // namespace signature
 
 void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time, Paths paths) {
-    for (const std::string_view name : {"x-amz-date", "x-amz-security-token", "authorization"}) remove(request, name);
-    request.headers.push_back({"x-amz-date", signature::timestamp(time)});
-    if (!credentials.session_token.empty()) {
-        request.headers.push_back({"x-amz-security-token", credentials.session_token});
+    add_signature(request, credentials, scope, time, signature::signing_key(credentials.secret_access_key, scope, time),
+                  paths);
+}
+
+Signer::Signer(Scope scope) : scope_(std::move(scope)) {}
+
+void Signer::sign(Request& request, const Credentials& credentials, Time time) {
+    add_signature(request, credentials, scope_, time, key_of(credentials, time), Paths::normalized);
+}
+
+std::string Signer::key_of(const Credentials& credentials, Time time) {
+    std::string date = dynamodb::date(time);
+    const std::lock_guard lock{mutex_};
+    if (date != date_ || credentials.secret_access_key != secret_) {
+        key_ = signature::signing_key(credentials.secret_access_key, scope_, time);
+        secret_ = credentials.secret_access_key;
+        date_ = std::move(date);
     }
-    const std::string canonical = signature::canonical_request(request, paths);
-    std::string value{algorithm};
-    value += " Credential=" + credentials.access_key_id + "/" + scope_text(scope, time);
-    value += ", SignedHeaders=" + signature::signed_headers(request);
-    value += ", Signature=" + signature_of(canonical, credentials, scope, time);
-    request.headers.push_back({"authorization", std::move(value)});
+    return key_;
 }
 
 void presign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
@@ -255,8 +284,9 @@ void presign(Request& request, const Credentials& credentials, const Scope& scop
     add("X-Amz-Expires", std::to_string(valid.count()));
     if (!credentials.session_token.empty()) add("X-Amz-Security-Token", credentials.session_token);
     add("X-Amz-SignedHeaders", signature::signed_headers(request));
-    const std::string canonical = canonical_request(request, unsigned_payload, paths);
-    add("X-Amz-Signature", signature_of(canonical, credentials, scope, time));
+    const std::string text = canonical(request, unsigned_payload, paths).text;
+    const std::string key = signature::signing_key(credentials.secret_access_key, scope, time);
+    add("X-Amz-Signature", signature::signature_of(signature::string_to_sign(text, scope, time), key));
 }
 
 }  // namespace varve::dynamodb

@@ -2,6 +2,7 @@
 
 #include <varve/core/clock.h>
 
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,25 @@ std::string timestamp(Time time);
 /// already there are replaced, so that a request can be signed again.
 void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
           Paths paths = Paths::normalized);
+
+/// Signs one request after the other for the same scope, as `sign` does. Remembers the signing key, which holds for a
+/// day and takes longer to make than all the rest.
+///
+/// Threads: `sign` may be called from any number of threads.
+class Signer {
+  public:
+    explicit Signer(Scope scope);
+    void sign(Request& request, const Credentials& credentials, Time time);
+
+  private:
+    std::string key_of(const Credentials& credentials, Time time);
+
+    const Scope scope_;
+    std::mutex mutex_;
+    std::string secret_;  // guarded by mutex_, as are the following
+    std::string date_;
+    std::string key_;
+};
 
 /// Puts the signature into the query instead; it is good for `valid`. The body is not signed unless the request has the
 /// header x-amz-content-sha256.

@@ -203,6 +203,24 @@ TEST(Signature, a_request_signed_again_has_the_later_signature_only) {
                     .ends_with("Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"));
 }
 
+TEST(Signature, a_remembered_key_is_that_of_its_secret_and_day) {
+    const Credentials other{"AKIDOTHER", "another secret"};
+    Signer signer{suite_scope};
+    for (const auto& [credentials, time] :
+         std::initializer_list<std::pair<Credentials, Time>>{{suite_credentials, suite_time},
+                                                             {suite_credentials, suite_time + std::chrono::seconds{1}},
+                                                             {suite_credentials, suite_time + std::chrono::hours{24}},
+                                                             {other, suite_time + std::chrono::hours{24}},
+                                                             {other, suite_time},
+                                                             {suite_credentials, suite_time}}) {
+        Request expected{.method = "POST", .headers = {{"Host", "example.amazonaws.com"}}, .body = "{}"};
+        Request request = expected;
+        sign(expected, credentials, suite_scope, time);
+        signer.sign(request, credentials, time);
+        EXPECT_EQ(request.headers, expected.headers) << to_string(time);
+    }
+}
+
 TEST(Signature, the_documented_request_to_iam_has_the_documented_signature) {
     const Scope iam{"us-east-1", "iam"};
     Request request{.method = "GET",
