@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -122,6 +123,11 @@ class LoopbackServer {
         const std::lock_guard lock{mutex_};
         return accepted_;
     }
+    /// Connections that are not closed yet.
+    std::size_t open() const {
+        const std::lock_guard lock{mutex_};
+        return open_.size();
+    }
 
   private:
     void accept_all() {
@@ -133,10 +139,11 @@ class LoopbackServer {
             open_.insert(connection);
             // A test may open thousands of them: their threads are counted instead of kept.
             std::thread{[this, connection] {
-                const LoopbackSocket socket{connection};
-                serve_(socket);
-                // Closed after this; a number that is free again may be another's.
+                std::optional<LoopbackSocket> socket{connection};
+                serve_(*socket);
+                // As soon as it is closed its number may be another's, who waits here to be entered.
                 const std::lock_guard ended{mutex_};
+                socket.reset();
                 open_.erase(connection);
                 ended_.notify_all();
             }}.detach();

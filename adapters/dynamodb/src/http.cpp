@@ -87,7 +87,7 @@ struct Http::Transfer {
     Batch& batch;
     CURL* easy = nullptr;
     curl_slist* headers = nullptr;
-    std::size_t body_bytes_read = 0;
+    int begun = 0;  ///< how often libcurl had a connection, and was about to send the request
     std::optional<std::uint32_t> checksum = {};
     bool unreadable_checksum = false;
     bool headers_complete = false;
@@ -97,13 +97,9 @@ struct Http::Transfer {
 
     ~Transfer() { curl_slist_free_all(headers); }
 
-    static std::size_t read(char* out, std::size_t size, std::size_t count, void* self) {
-        auto& transfer = *static_cast<Transfer*>(self);
-        const std::string& body = transfer.request.request.body;
-        const std::size_t part = std::min(size * count, body.size() - transfer.body_bytes_read);
-        body.copy(out, part, transfer.body_bytes_read);
-        transfer.body_bytes_read += part;
-        return part;
+    /// What was sent over a connection that then died must not be sent again.
+    static int begin(void* self, char*, char*, int, int) {
+        return ++static_cast<Transfer*>(self)->begun == 1 ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
     }
     static std::size_t write(const char* data, std::size_t, std::size_t count, void* self) {
         auto& transfer = *static_cast<Transfer*>(self);
@@ -333,17 +329,18 @@ bool Http::start(Transfer& transfer) {
         set(CURLOPT_DEBUGFUNCTION, &trace);
         set(CURLOPT_DEBUGDATA, static_cast<void*>(options_.trace));
     }
+    set(CURLOPT_PREREQFUNCTION, &Transfer::begin);
+    set(CURLOPT_PREREQDATA, static_cast<void*>(&transfer));
     set(CURLOPT_WRITEFUNCTION, &Transfer::write);
     set(CURLOPT_WRITEDATA, static_cast<void*>(&transfer));
     set(CURLOPT_HEADERFUNCTION, &Transfer::header);
     set(CURLOPT_HEADERDATA, static_cast<void*>(&transfer));
     const std::string& method = request.request.method;
     if (method == "POST") {
-        // A body that can be read only once keeps libcurl from sending it twice.
+        // Not by a function that reads it: the body would be a packet of its own.
         set(CURLOPT_POST, 1L);
         set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.request.body.size()));
-        set(CURLOPT_READFUNCTION, &Transfer::read);
-        set(CURLOPT_READDATA, static_cast<void*>(&transfer));
+        set(CURLOPT_POSTFIELDS, request.request.body.data());
     } else if (method != "GET") {
         set(CURLOPT_CUSTOMREQUEST, method.c_str());
     }
@@ -359,18 +356,15 @@ bool Http::start(Transfer& transfer) {
 
 void Http::finish(Transfer& transfer, int code) {
     HttpAnswer& answer = transfer.answer;
-    const bool body_gone = transfer.body_bytes_read >= transfer.request.request.body.size();
-    answer.sent = transfer.easy != nullptr && body_gone;
-    if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PEER_FAILED_VERIFICATION) {
-        answer.sent = false;
-    }
-    if (code == CURLE_SEND_FAIL_REWIND) answer.sent = true;
+    long bytes_sent = 0;  // over all connections; also what a proxy was asked before the request began
+    if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_REQUEST_SIZE, &bytes_sent);
+    answer.sent = transfer.begun > 0 && bytes_sent > 0;
     answer.distrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
     long status = 0;
     if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (transfer.too_large) {
         answer.error = "the answer has more than " + std::to_string(answer_bytes_max) + " bytes";
-    } else if (code == CURLE_SEND_FAIL_REWIND) {
+    } else if (code == CURLE_ABORTED_BY_CALLBACK) {
         answer.error = "the server closed the connection instead of answering";
     } else if (code != CURLE_OK) {
         answer.error =

@@ -30,7 +30,7 @@ struct HttpAnswer {
     std::string body = {};
     std::string date = {};   ///< the header
     std::string error = {};  ///< never contains a header or a body
-    bool sent = false;       ///< the server may have got all of the request; false: it certainly did not
+    bool sent = false;       ///< the server may have got the request; false: it certainly did not
     /// The server could not prove who it is, or the certificates to trust cannot be read: no repetition helps.
     bool distrusted = false;
 

@@ -3,6 +3,8 @@
 #include "scripted_server.h"
 
 #include <condition_variable>
+#include <optional>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -121,6 +123,50 @@ TEST(HttpTest, a_request_on_a_connection_that_dies_is_not_sent_again) {
     EXPECT_FALSE(answer.arrived());
     EXPECT_TRUE(answer.sent);
     EXPECT_EQ(server.requests().size(), 2U);
+}
+
+TEST(HttpTest, a_request_that_was_sent_may_have_arrived_although_the_server_is_gone_when_it_would_be_sent_again) {
+    std::optional<LoopbackSocket> listener = LoopbackSocket::bound();
+    ASSERT_EQ(listen(listener->descriptor(), 1), 0);
+    const std::string url = "http://127.0.0.1:" + std::to_string(listener->port()) + "/";
+    std::jthread server{[&listener] {
+        const LoopbackSocket connection{accept(listener->descriptor(), nullptr, nullptr)};
+        listener.reset();
+        std::string first;
+        while (!first.ends_with("{}") && connection.receive(first)) {
+        }
+        connection.send(ScriptedServer::answer(200, "{}"));
+        std::string second;
+        while (!second.ends_with("{}") && connection.receive(second)) {
+        }
+    }};
+    Http http{{}};
+    EXPECT_EQ(perform_one(http, post(url)).status, 200);
+    const HttpAnswer answer = perform_one(http, post(url));
+    EXPECT_FALSE(answer.arrived());
+    EXPECT_TRUE(answer.sent);
+}
+
+TEST(HttpTest, a_connection_that_was_closed_while_it_was_idle_costs_nothing) {
+    ScriptedServer server{[](const auto&, std::size_t) { return Reply{ScriptedServer::answer(200, "{}"), true}; }};
+    Http http{{}};
+    for (std::size_t i = 1; i <= 20; ++i) {
+        const HttpAnswer answer = perform_one(http, post(server.url()));
+        EXPECT_EQ(answer.status, 200) << answer.error;
+        while (server.open_connections() > 0) std::this_thread::yield();
+    }
+    EXPECT_EQ(server.requests().size(), 20U);
+}
+
+TEST(HttpTest, a_large_body_arrives_whole) {
+    ScriptedServer server{[](const auto& request, std::size_t) {
+        return Reply{ScriptedServer::answer(200, std::to_string(request.body.size()))};
+    }};
+    Http http{{}};
+    for (const std::size_t size : {std::size_t{0}, std::size_t{65'536}, std::size_t{65'537}, std::size_t{4} << 20}) {
+        const HttpAnswer answer = perform_one(http, post(server.url(), std::string(size, 'x')));
+        EXPECT_EQ(answer.body, std::to_string(size)) << answer.error;
+    }
 }
 
 TEST(HttpTest, a_server_that_does_not_answer_in_time_leaves_the_outcome_open) {

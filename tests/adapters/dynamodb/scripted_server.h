@@ -42,6 +42,7 @@ class ScriptedServer {
         return requests_;
     }
     std::size_t connections() const { return listener_.accepted(); }
+    std::size_t open_connections() const { return listener_.open(); }
 
     /// A whole answer.
     static std::string answer(int status, const std::string& body, const std::string& headers = "") {
