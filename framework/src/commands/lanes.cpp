@@ -183,10 +183,11 @@ void Lanes::lead(const std::string& stream, const Entry* mine) {
                 }
             }
         }
+        // First the answers: who is back with a command by the time the next leader takes a batch goes along with it.
+        for (Entry* entry : entries) finish(*entry, entry == mine);
+        for (std::stop_source& one : room) one.request_stop();
         successor.request_stop();
         if (posts) post(stream);
-        for (std::stop_source& one : room) one.request_stop();
-        for (Entry* entry : entries) finish(*entry, entry == mine);
     }
 }
 
