@@ -163,7 +163,7 @@ void add_load_commands(CLI::App& app, Cli& cli) {
     pay->callback([&cli, options] { cli.chosen = [&cli, options] { return run_pay(cli, *options); }; });
 
     CLI::App* check =
-        app.add_subcommand("check", "Check the books: money, transfers, versions and read model; while nobody writes");
+        app.add_subcommand("check", "Check the books: money, transfers, versions, read model, snapshots; while nobody writes");
     check->callback([&cli] { cli.chosen = [&cli] { return print(cli, audit(*cli.open())); }; });
 }
 
