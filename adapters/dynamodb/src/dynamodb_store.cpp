@@ -4,9 +4,9 @@
 #include "endpoint.h"
 
 #include <varve/core/ids.h>
+#include <varve/store/page_token.h>
 
 #include <algorithm>
-#include <charconv>
 #include <mutex>
 #include <set>
 
@@ -24,50 +24,6 @@ std::size_t item_bytes_max_of(const Table& table) {
     const store::TableSchema& schema = table.schema;
     return std::min(item_bytes_max,
                     server_item_bytes_max - schema.partition_attribute.size() - schema.sort_attribute.size());
-}
-
-// How a page's `next` names the last key that was read: the sort key alone, or for a scan
-//     size of the partition key in bytes ':' partition key [sort key]
-std::string sort_token(const store::SortKey& sort) {
-    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
-    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
-    return {};
-}
-
-[[noreturn]] void throw_foreign(const Table& table) {
-    throw InvalidError("the page's `next` does not belong to table '" + table.schema.name + "'");
-}
-
-store::SortKey parse_sort_token(const Table& table, std::string_view token) {
-    switch (table.schema.sort) {
-        case store::SortType::none:
-            if (token.empty()) return {};
-            break;
-        case store::SortType::text:
-            if (!token.empty()) return std::string{token};
-            break;
-        case store::SortType::integer: {
-            std::int64_t number = 0;
-            const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
-            if (error == std::errc{} && end == token.data() + token.size()) return number;
-            break;
-        }
-    }
-    throw_foreign(table);
-}
-
-std::string key_token(const store::Key& key) {
-    return std::to_string(key.partition.size()) + ":" + key.partition + sort_token(key.sort);
-}
-
-store::Key parse_key_token(const Table& table, std::string_view token) {
-    std::size_t size = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), size);
-    const std::string_view rest{end, static_cast<std::size_t>(token.data() + token.size() - end)};
-    if (error != std::errc{} || !rest.starts_with(':') || size > rest.size() - 1) throw_foreign(table);
-    return {.table = table.schema.name,
-            .partition = std::string{rest.substr(1, size)},
-            .sort = parse_sort_token(table, rest.substr(1 + size))};
 }
 
 /// The body of what must have been done; throws what it failed with.
@@ -302,15 +258,16 @@ store::Page DynamoDbStore::query(const store::Query& query) {
     check(source.schema, query);
     std::optional<store::Key> after;
     if (query.next) {
-        after = store::Key{
-            .table = query.table, .partition = query.partition, .sort = parse_sort_token(source, *query.next)};
+        after = store::Key{.table = query.table,
+                           .partition = query.partition,
+                           .sort = store::sort_of_query_token(source.schema, *query.next)};
     }
     const auto open = [](const store::SortKey& bound) { return std::holds_alternative<std::monostate>(bound); };
     // The server calls an empty range invalid.
     if (!open(query.first) && !open(query.last) && query.last < query.first) return {};
     PageOfItems found = parse_page(body_of(client_.send(dynamodb::query(source, query, after))), source);
     store::Page page{.records = std::move(found.records), .next = {}};
-    if (found.last) page.next = sort_token(found.last->sort);
+    if (found.last) page.next = store::query_token(found.last->sort);
     return page;
 }
 
@@ -322,10 +279,10 @@ store::Page DynamoDbStore::scan(const store::Scan& scan) {
                            " segments, at most " + std::to_string(segments_max) + " are allowed");
     }
     std::optional<store::Key> after;
-    if (scan.next) after = parse_key_token(source, *scan.next);
+    if (scan.next) after = store::key_of_scan_token(source.schema, *scan.next);
     PageOfItems found = parse_page(body_of(client_.send(dynamodb::scan(source, scan, after))), source);
     store::Page page{.records = std::move(found.records), .next = {}};
-    if (found.last) page.next = key_token(*found.last);
+    if (found.last) page.next = store::scan_token(*found.last);
     return page;
 }
 

@@ -1,7 +1,7 @@
 #include <varve/memory/memory.h>
+#include <varve/store/page_token.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <memory>
@@ -100,47 +100,6 @@ std::optional<Item> copy(const StoredItem& stored) {
     return stored ? std::optional{stored->record.item} : std::nullopt;
 }
 
-// What `next` of a page holds, where the page ended:
-//   query token := sort key                        (in decimal, or the text itself)
-//   scan token  := length of partition ':' partition sort key
-
-std::string to_token(const SortKey& sort) {
-    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
-    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
-    return {};
-}
-
-std::string to_token(const Key& key) {
-    return std::to_string(key.partition.size()) + ':' + key.partition + to_token(key.sort);
-}
-
-template <class Number>
-bool take_number(std::string_view& token, Number& number) {
-    const auto [rest, error] = std::from_chars(token.data(), token.data() + token.size(), number);
-    token.remove_prefix(static_cast<std::size_t>(rest - token.data()));
-    return error == std::errc{};
-}
-
-[[noreturn]] void throw_foreign_token(const TableSchema& schema) {
-    throw InvalidError("the continuation `next` belongs to no page of table '" + schema.name + "'");
-}
-
-SortKey sort_from_token(const TableSchema& schema, std::string_view token) {
-    if (schema.sort == SortType::text) return std::string{token};
-    if (schema.sort == SortType::none && token.empty()) return {};
-    std::int64_t number = 0;
-    if (schema.sort != SortType::integer || !take_number(token, number) || !token.empty()) throw_foreign_token(schema);
-    return number;
-}
-
-Key key_from_token(const TableSchema& schema, std::string_view token) {
-    std::size_t length = 0;
-    if (!take_number(token, length) || token.empty() || token.size() - 1 < length) throw_foreign_token(schema);
-    return {.table = schema.name,
-            .partition = std::string{token.substr(1, length)},
-            .sort = sort_from_token(schema, token.substr(1 + length))};
-}
-
 class MemoryStore final : public ItemStore {
   public:
     explicit MemoryStore(const Options& options) : options_(options) {}
@@ -236,7 +195,7 @@ class MemoryStore final : public ItemStore {
         check(source.schema, query);
         SortKey first = query.first;
         SortKey last = query.last;
-        if (query.next) (query.descending ? last : first) = sort_from_token(source.schema, *query.next);
+        if (query.next) (query.descending ? last : first) = sort_of_query_token(source.schema, *query.next);
 
         std::vector<StoredItem> found;
         bool more = false;
@@ -258,7 +217,7 @@ class MemoryStore final : public ItemStore {
         }
         Page page;
         for (const StoredItem& stored : found) page.records.push_back(stored->record);
-        if (more) page.next = to_token(page.records.back().key.sort);
+        if (more) page.next = query_token(page.records.back().key.sort);
         return page;
     }
 
@@ -270,9 +229,12 @@ class MemoryStore final : public ItemStore {
         auto at = source.partitions.begin();
         std::optional<Key> last;
         if (scan.next) {
-            last = key_from_token(source.schema, *scan.next);
+            last = key_of_scan_token(source.schema, *scan.next);
             at = source.partitions.find(last->partition);
-            if (at == source.partitions.end()) throw_foreign_token(source.schema);
+            if (at == source.partitions.end()) {
+                throw InvalidError("the continuation `next` names a partition that table '" + scan.table +
+                                   "' never had: " + last->partition);
+            }
         }
         for (; at != source.partitions.end() && found.size() < scan.limit; ++at) {
             const auto& [name, partition] = *at;
@@ -284,7 +246,7 @@ class MemoryStore final : public ItemStore {
         }
         Page page;
         for (const StoredItem& stored : found) page.records.push_back(stored->record);
-        if (found.size() == scan.limit) page.next = to_token(page.records.back().key);
+        if (found.size() == scan.limit) page.next = scan_token(page.records.back().key);
         return page;
     }
 

@@ -3,8 +3,9 @@
 #include "file_format.h"
 #include "item_text.h"
 
+#include <varve/store/page_token.h>
+
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <limits>
 
@@ -47,48 +48,6 @@ std::string shape(const store::TableSchema& schema) {
     text += ")";
     if (!schema.expiry_attribute.empty()) text += " expiring by " + schema.expiry_attribute;
     return text;
-}
-
-// How a page's `next` names the last key that was read: the sort key alone, or for a scan
-//     size of the partition key in bytes ':' partition key [sort key]
-std::string sort_token(const store::SortKey& sort) {
-    if (const auto* number = std::get_if<std::int64_t>(&sort)) return std::to_string(*number);
-    if (const auto* text = std::get_if<std::string>(&sort)) return *text;
-    return {};
-}
-
-store::SortKey parse_sort_token(const Table& table, std::string_view token) {
-    switch (table.schema().sort) {
-        case store::SortType::none:
-            if (token.empty()) return {};
-            break;
-        case store::SortType::text:
-            if (!token.empty()) return std::string{token};
-            break;
-        case store::SortType::integer: {
-            std::int64_t number = 0;
-            const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
-            if (error == std::errc{} && end == token.data() + token.size() && !token.empty()) return number;
-            break;
-        }
-    }
-    throw InvalidError("the page's `next` does not belong to table '" + table.schema().name + "'");
-}
-
-std::string key_token(const store::Key& key) {
-    return std::to_string(key.partition.size()) + ":" + key.partition + sort_token(key.sort);
-}
-
-store::Key parse_key_token(const Table& table, std::string_view token) {
-    std::size_t size = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), size);
-    const std::string_view rest{end, static_cast<std::size_t>(token.data() + token.size() - end)};
-    if (error != std::errc{} || !rest.starts_with(':') || size > rest.size() - 1) {
-        throw InvalidError("the page's `next` does not belong to a scan of table '" + table.schema().name + "'");
-    }
-    return {.table = table.schema().name,
-            .partition = std::string{rest.substr(1, size)},
-            .sort = parse_sort_token(table, rest.substr(1 + size))};
 }
 
 }  // namespace
@@ -235,7 +194,7 @@ store::Page SqliteStore::query(const store::Query& query) {
     store::SortKey from = query.first;
     store::SortKey to = query.last;
     const bool continues = query.next.has_value();
-    if (continues) (query.descending ? to : from) = parse_sort_token(table, *query.next);
+    if (continues) (query.descending ? to : from) = store::sort_of_query_token(table.schema(), *query.next);
 
     store::Page page;
     Reader reader{*this};
@@ -252,7 +211,7 @@ store::Page SqliteStore::query(const store::Query& query) {
         store::Item item = parse_stored(options_, key, rows.text(0));
         page.records.push_back({std::move(key), std::move(item)});
     }
-    if (page.records.size() == query.limit) page.next = sort_token(page.records.back().key.sort);
+    if (page.records.size() == query.limit) page.next = store::query_token(page.records.back().key.sort);
     return page;
 }
 
@@ -260,7 +219,7 @@ store::Page SqliteStore::scan(const store::Scan& scan) {
     const Table& table = this->table(scan.table);
     check(table.schema(), scan);
     std::optional<store::Key> after;
-    if (scan.next) after = parse_key_token(table, *scan.next);
+    if (scan.next) after = store::key_of_scan_token(table.schema(), *scan.next);
 
     store::Page page;
     Reader reader{*this};
@@ -269,7 +228,7 @@ store::Page SqliteStore::scan(const store::Scan& scan) {
     while (rows.step()) {
         if (scan.segments > 1 && hash(rows.text(1)) % scan.segments != scan.segment) continue;
         if (page.records.size() == scan.limit) {
-            page.next = key_token(page.records.back().key);
+            page.next = store::scan_token(page.records.back().key);
             break;
         }
         store::Key key = table.key(rows, 1);
