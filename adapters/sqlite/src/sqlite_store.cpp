@@ -3,6 +3,7 @@
 #include "file_format.h"
 #include "item_text.h"
 
+#include <varve/core/fnv1a.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -30,13 +31,6 @@ Options checked(Options options) {
 /// SQLite reads a negative LIMIT as none.
 std::int64_t sql_limit(std::size_t limit) {
     return static_cast<std::int64_t>(std::min<std::size_t>(limit, INT64_MAX));
-}
-
-/// FNV-1a.
-std::uint64_t hash(std::string_view text) {
-    std::uint64_t value = 0xcbf29ce484222325U;
-    for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-    return value;
 }
 
 std::string shape(const store::TableSchema& schema) {
@@ -226,7 +220,7 @@ store::Page SqliteStore::scan(const store::Scan& scan) {
     Statement rows = reader->prepare(table.scan(after.has_value()));
     if (after) rows.bind(1, std::string_view{after->partition}).bind(2, after->sort);
     while (rows.step()) {
-        if (scan.segments > 1 && hash(rows.text(1)) % scan.segments != scan.segment) continue;
+        if (scan.segments > 1 && fnv1a(rows.text(1)) % scan.segments != scan.segment) continue;
         if (page.records.size() == scan.limit) {
             page.next = store::scan_token(page.records.back().key);
             break;
