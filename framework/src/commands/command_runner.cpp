@@ -61,6 +61,24 @@ std::size_t stored_bytes(const CommandOptions& options) {
     return bytes;
 }
 
+/// Each command's failure is thrown again and let go by a thread of its own, which must not share it with others. What
+/// is no error of the framework's cannot be made again: it is shared.
+std::exception_ptr one_more_of(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const InDoubtError& error) {
+        return std::make_exception_ptr(InDoubtError(error.what(), error.transaction()));
+    } catch (const Error& error) {
+        try {
+            raise({error.kind(), error.in_doubt(), error.what()});
+        } catch (...) {
+            return std::current_exception();
+        }
+    } catch (...) {
+        return failure;
+    }
+}
+
 /// One single read is of one moment as it is.
 bool is_one_read(const Plan& plan) {
     return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
@@ -84,7 +102,7 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
     const auto fail = [&](const std::exception_ptr& failure) {
         const std::size_t ended = decided == 0 ? commands.size() : decided;
         for (Command* command : commands.first(ended)) {
-            if (!command->failure) command->failure = failure;
+            if (!command->failure) command->failure = one_more_of(failure);
         }
         return ended;
     };
