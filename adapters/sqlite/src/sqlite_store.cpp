@@ -157,7 +157,7 @@ std::vector<PreparedWrite> SqliteStore::prepared(std::span<const store::Write> w
         if (item != nullptr) {
             check(table.schema(), *item);
             const std::size_t size = store::bytes(write.key, *item);
-            if (size > item_bytes_max) throw InvalidError(too_large(write.key, size));
+            if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
         }
         if (std::holds_alternative<store::Put>(write.action)) {
             one.text = item_text(*item);

@@ -18,11 +18,6 @@ Failure as_failure(const Error& error) {
 
 }  // namespace
 
-std::string too_large(const store::Key& key, std::size_t bytes) {
-    return "the item " + to_string(key) + " has " + std::to_string(bytes) + " bytes, at most " +
-           std::to_string(item_bytes_max) + " are allowed";
-}
-
 store::Item parse_stored(const Options& options, const store::Key& key, std::string_view text) {
     try {
         return parse_item(text);
@@ -171,7 +166,8 @@ void Writer::run_atomically(Request& request) {
         items[i] = store::apply(write, items[i] ? &*items[i] : nullptr);
         const std::size_t size = store::bytes(write.key, *items[i]);
         if (size > item_bytes_max) {
-            request.atomic_answer = Failure{ErrorKind::invalid, false, too_large(write.key, size)};
+            request.atomic_answer =
+                Failure{ErrorKind::invalid, false, store::too_large(write.key, size, item_bytes_max)};
             return;
         }
     }
@@ -197,7 +193,7 @@ void Writer::apply(const PreparedWrite& prepared, const store::Item* current) {
     } else if (std::holds_alternative<store::Update>(write.action)) {
         const std::optional<store::Item> item = store::apply(write, current);
         const std::size_t size = store::bytes(write.key, *item);
-        if (size > item_bytes_max) throw InvalidError(too_large(write.key, size));
+        if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
         put(prepared, prepared.table->put, item_text(*item));
     } else {
         Positions& positions = this->positions(*prepared.table);

@@ -70,9 +70,6 @@ class Writer {
 /// Bounds of an item, checked again where an Update makes it grow.
 constexpr std::size_t item_bytes_max = std::size_t{8} << 20;
 
-/// "the item accounts/alice has 70000000 bytes, this store takes 67108864".
-std::string too_large(const store::Key& key, std::size_t bytes);
-
 /// As `parse_item`, with an error that names the item.
 store::Item parse_stored(const Options& options, const store::Key& key, std::string_view text);
 

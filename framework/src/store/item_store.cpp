@@ -46,7 +46,8 @@ void check(const TableSchema& schema, const Write& write, std::size_t item_bytes
     if (brought == nullptr) return;
     check(schema, *brought);
     const std::size_t item_bytes = bytes(write.key, *brought);
-    if (item_bytes > item_bytes_max) throw InvalidError(too_large(write.key, item_bytes, item_bytes_max));
+    if (item_bytes > item_bytes_max)
+        throw InvalidError(too_large(write.key, item_bytes, item_bytes_max) + "; keep less in one item");
 }
 
 void check(const TableSchema& schema, const Query& query) {
