@@ -73,8 +73,13 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
     const std::string was = revision(write.key, before);
     const std::string is = revision(write.key, after);
-    if (is_slot(write.key) && after && after->contains("reserved"))
-        reserved_.emplace(*store::text(*after, "_tx"), write.key);
+    if (is_slot(write.key) && after && after->contains("reserved")) {
+        if (const std::string* tx = store::text(*after, "_tx")) {
+            reserved_.emplace(*tx, write.key);
+        } else {
+            early_.push_back("Q3: " + store::to_string(write.key) + " is reserved, but by nobody");
+        }
+    }
     if (after && after->contains("done") && !before->contains("done")) enter_done(is);
     if (is.empty() || is == was) return;
     if (is_slot(write.key) && write.key.partition == transaction_stream(is) && version_of(write.key) > 1) {
