@@ -3,6 +3,8 @@
 
 #include <varve/testing/counting_store.h>
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 namespace varve {
@@ -83,6 +85,42 @@ TEST(Commands, a_transfer_over_known_aggregates_reads_nothing_once_the_one_befor
         ASSERT_TRUE(pay());
         EXPECT_GT(f.store->counts().round_trips(), 2U) << "what nobody has seen finalised is looked at";
     }
+}
+
+TEST(Finalising, of_many_transactions_takes_one_round_trip) {
+    Fixture f;
+    for (int i = 0; i < 10; ++i) {
+        ASSERT_TRUE(f.bank.transact([&](Transaction& tx) {
+            tx.execute<Account>("from" + std::to_string(i), Deposit{1});
+            tx.execute<Account>("to" + std::to_string(i), Deposit{1});
+        }));
+    }
+    f.store->reset();
+    f.later.drain();
+    EXPECT_EQ(f.store->counts().writes, 10u);
+    EXPECT_EQ(f.store->counts().round_trips(), 1u);
+}
+
+TEST(Finalising, of_two_that_wrote_the_same_rows_takes_a_batch_for_each) {
+    Fixture f;
+    f.bank.project<Account>(ProjectBalance{});
+    for (int i = 0; i < 2; ++i) {
+        ASSERT_TRUE(f.bank.transact([](Transaction& tx) {
+            tx.execute<Account>("alice", Deposit{1});
+            tx.execute<Account>("bob", Deposit{2});
+        }));
+    }
+    f.store->reset();
+    f.store->start_recording();
+    f.later.drain();
+    EXPECT_EQ(f.store->counts().write_batches, 4u) << "each one's items, then its done mark";
+    EXPECT_EQ(f.bank.rows<Balance>().get("bob"), Balance{4});
+    EXPECT_EQ(f.bank.rows<Balance>().get("alice", transactions::Isolation::uncommitted), Balance{2});
+    const std::vector<std::string> recorded = f.store->recorded();
+    EXPECT_EQ(std::ranges::count_if(recorded,
+                                    [](const std::string& line) { return line.find("refused") != std::string::npos; }),
+              1)
+        << "the second transaction has finalised what it found of the first";
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "attempt.h"
+#include "finaliser.h"
 #include "handle.h"
 
 #include <varve/core/error.h>
@@ -32,10 +33,12 @@ Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& bac
     : store_(store),
       capabilities_(store.capabilities()),
       runtime_(runtime),
-      background_(background),
       options_(checked(options)),
       resolver_(store, runtime, options, metrics_),
-      reader_(store, resolver_, runtime) {}
+      reader_(store, resolver_, runtime),
+      finaliser_(std::make_unique<Finaliser>(store, background)) {}
+
+Coordinator::~Coordinator() = default;
 
 Verdict Coordinator::resolve(std::string_view transaction) {
     return resolver_.end(claim_of_handle(transaction));

@@ -1,4 +1,5 @@
 #include "attempt.h"
+#include "finaliser.h"
 #include "mutants.h"
 
 #include <varve/core/error.h>
@@ -126,26 +127,14 @@ std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content)
 
 void Attempt::finalise_in_background() {
     if (participants_.size() == 1) return;
-    std::vector<store::Write> writes;
-    std::vector<bool> tells;  // of each write
+    Finaliser::Work work{.writes = {}, .tells = {}, .finalised = plan_.finalised, .done = {}};
     for (std::size_t i = 1; i < participants_.size(); ++i) {
         const Participant& one = participants_[i];
-        writes.push_back(finalise(one));
-        tells.push_back(plan_.finalised && one.row == nullptr && (one.held == nullptr || one.held->payload));
+        work.writes.push_back(finalise(one));
+        work.tells.push_back(plan_.finalised && one.row == nullptr && (one.held == nullptr || one.held->payload));
     }
-    c_.background_.post([&store = c_.store_, writes = std::move(writes), tells = std::move(tells),
-                         finalised = plan_.finalised, has_rows = !plan_.rows.empty(), primary = primary().key,
-                         tx = claim_.tx] {
-        bool all_answered = true;
-        const std::vector<store::WriteAnswer> answers = store.write(writes);
-        for (std::size_t i = 0; i < answers.size(); ++i) {
-            all_answered = all_answered && !std::holds_alternative<Failure>(answers[i]);
-            if (tells[i] && std::holds_alternative<store::Applied>(answers[i])) finalised(writes[i].key);
-        }
-        if (!has_rows || !(all_answered || VARVE_MUTANT("done before all is finalised"))) return;
-        const store::Write done = mark_done(primary, tx);
-        static_cast<void>(store.write({&done, 1}));
-    });
+    if (!plan_.rows.empty()) work.done = mark_done(primary().key, claim_.tx);
+    c_.finaliser_->add(std::move(work));
 }
 
 store::Write Attempt::finalise(const Participant& one) const {

@@ -6,10 +6,13 @@
 #include <varve/transactions/reader.h>
 #include <varve/transactions/resolver.h>
 
+#include <memory>
 #include <string>
 #include <variant>
 
 namespace varve::transactions {
+
+class Finaliser;
 
 /// Committed and acknowledged: visible for ever, to everybody.
 struct Commit {
@@ -38,6 +41,7 @@ class Coordinator {
   public:
     /// ConfigError that names the option if one cannot work (options.h).
     Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options);
+    ~Coordinator();
 
     /// Settles a transaction whose outcome its owner could not learn (InDoubtError::transaction): it is committed, or
     /// from now on aborted for ever. `undecided` only if the store did not answer what would
@@ -66,11 +70,11 @@ class Coordinator {
     store::ItemStore& store_;
     const store::Capabilities capabilities_;
     Runtime runtime_;
-    Executor& background_;
     Options options_;
     Metrics metrics_;
     Resolver resolver_;
     Reader reader_;
+    std::unique_ptr<Finaliser> finaliser_;
 };
 
 }  // namespace varve::transactions

@@ -1,0 +1,65 @@
+#include "finaliser.h"
+
+#include "mutants.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+namespace varve::transactions {
+namespace {
+
+constexpr std::size_t batch_writes_max = 500;
+
+}  // namespace
+
+void Finaliser::add(Work work) {
+    {
+        const std::lock_guard lock{mutex_};
+        waiting_.push_back(std::move(work));
+    }
+    background_.post([this] { run(); });
+}
+
+std::vector<Finaliser::Work> Finaliser::take() {
+    std::vector<Work> taken;
+    std::set<store::Key> keys;
+    const std::lock_guard lock{mutex_};
+    while (!waiting_.empty()) {
+        const std::vector<store::Write>& next = waiting_.front().writes;
+        // A batch names no key twice. Two have one in common if somebody else finalised a row for the first of them.
+        const bool fits = keys.size() + next.size() <= batch_writes_max &&
+                          std::ranges::none_of(next, [&](const auto& write) { return keys.contains(write.key); });
+        if (!taken.empty() && !fits) break;
+        for (const store::Write& write : next) keys.insert(write.key);
+        taken.push_back(std::move(waiting_.front()));
+        waiting_.pop_front();
+    }
+    return taken;
+}
+
+void Finaliser::run() {
+    // Each was posted once, so what does not go along now has a run of its own.
+    std::vector<Work> works = take();
+    if (works.empty()) return;
+    std::vector<store::Write> writes;
+    for (Work& work : works) std::ranges::move(work.writes, std::back_inserter(writes));
+    const std::vector<store::WriteAnswer> answers = store_.write(writes);
+
+    std::vector<store::Write> done;
+    std::size_t i = 0;
+    for (Work& work : works) {
+        bool all_answered = true;
+        for (const bool tells : work.tells) {
+            all_answered = all_answered && !std::holds_alternative<Failure>(answers[i]);
+            if (tells && std::holds_alternative<store::Applied>(answers[i])) work.finalised(writes[i].key);
+            ++i;
+        }
+        if (work.done && (all_answered || VARVE_MUTANT("done before all is finalised")))
+            done.push_back(*std::move(work.done));
+    }
+    if (!done.empty()) static_cast<void>(store_.write(done));
+}
+
+}  // namespace varve::transactions

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <varve/core/executor.h>
+#include <varve/store/item_store.h>
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace varve::transactions {
+
+/// Puts into place what committed transactions have prepared, after their acknowledgement. All that waits goes out
+/// together: a round trip serves many transactions, so that few threads keep up with many callers, however far away
+/// the store is.
+///
+/// Threads: add() may be called from any thread.
+class Finaliser {
+  public:
+    /// `background` must be drained before this is destroyed.
+    Finaliser(store::ItemStore& store, Executor& background) : store_(store), background_(background) {}
+
+    /// What is left to do of one transaction.
+    struct Work {
+        std::vector<store::Write> writes;
+        std::vector<bool> tells;  ///< of each write: whether `finalised` hears of it
+        std::function<void(const store::Key&)> finalised;
+        std::optional<store::Write> done;  ///< goes out when all writes have been answered
+    };
+    void add(Work work);
+
+  private:
+    void run();
+    /// From the front, as much as one batch may have; nothing if nothing waits.
+    std::vector<Work> take();
+
+    store::ItemStore& store_;
+    Executor& background_;
+    std::mutex mutex_;
+    std::deque<Work> waiting_;  // guarded by mutex_
+};
+
+}  // namespace varve::transactions
