@@ -71,6 +71,16 @@ struct SumByBytes {
     void apply(const Added& e) { total += e.by; }
     Decision<Event> decide(const Add& c) const { return Added{c.by, c.note}; }
 };
+template <class Unit>
+struct Waited {
+    static constexpr std::string_view name = "waited";
+    static constexpr SnapshotPolicy snapshots{.every_slots = 10};
+    using Event = std::variant<Added>;
+    Unit total{};
+
+    void apply(const Added& e) { total += Unit{e.by}; }
+    Decision<Event> decide(const Add& c) const { return Added{c.by, c.note}; }
+};
 struct SumByTime {
     static constexpr std::string_view name = "time";
     static constexpr SnapshotPolicy snapshots{.load_time_max = std::chrono::milliseconds{50}};
@@ -254,10 +264,13 @@ TEST_F(Snapshots, that_do_not_fit_an_item_are_left_out_and_the_stream_goes_on) {
 }
 
 TEST(SnapshotSchemas, tell_apart_what_does_not_read_each_others_text) {
-    const std::set<std::string> schemas{
-        aggregate_type<Sum>().snapshots->schema, aggregate_type<SumWithAnotherField>().snapshots->schema,
-        aggregate_type<SumOfAnotherMeaning>().snapshots->schema, aggregate_type<SumByBytes>().snapshots->schema};
-    EXPECT_EQ(schemas.size(), 4u);
+    const std::set<std::string> schemas{aggregate_type<Sum>().snapshots->schema,
+                                        aggregate_type<SumWithAnotherField>().snapshots->schema,
+                                        aggregate_type<SumOfAnotherMeaning>().snapshots->schema,
+                                        aggregate_type<SumByBytes>().snapshots->schema,
+                                        aggregate_type<Waited<std::chrono::seconds>>().snapshots->schema,
+                                        aggregate_type<Waited<std::chrono::milliseconds>>().snapshots->schema};
+    EXPECT_EQ(schemas.size(), 6u);
     EXPECT_EQ(aggregate_type<SumByBytes>().snapshots->schema, aggregate_type<SumByTime>().snapshots->schema)
         << "the shape counts, not the type's name";
 }

@@ -126,6 +126,9 @@ TEST_F(Lanes, a_refused_append_decides_all_again) {
 }
 
 struct TooMuch {};
+struct Popped : InvalidError {
+    Popped() : InvalidError("popped") {}
+};
 struct Grown {
     std::int64_t by = 0;
 };
@@ -143,8 +146,15 @@ struct Balloon {
         size += e.by;
         if (e.by == 13) throw TooMuch{};
     }
+    std::size_t bytes() const {
+        if (size > 90) throw TooMuch{};
+        return sizeof(*this);
+    }
     Decision<Event> decide(const Grow& c) const {
         if (c.by > 100) throw TooMuch{};
+        if (c.by == -1) throw UnavailableError("no air");
+        if (c.by == -2) throw InDoubtError("is there air?", {});
+        if (c.by == -3) throw Popped{};
         return {Grown{c.by}, Grown{c.burst_when_applied ? 13 : 0}};
     }
 };
@@ -158,6 +168,24 @@ TEST_F(Lanes, an_exception_fails_only_its_own_future_wherever_it_comes_from) {
     EXPECT_THROW(static_cast<void>(futures[3].get()), TooMuch);
     for (const std::size_t i : {0, 2, 4}) EXPECT_TRUE(futures[i].get());
     EXPECT_EQ(other.load<Balloon>("red").state.size, 11) << "nothing of the ones that threw is left";
+}
+
+TEST_F(Lanes, an_error_that_a_handler_throws_is_its_own_and_comes_as_it_was_thrown) {
+    std::vector<std::future<Outcome>> futures;
+    for (const int by : {-1, 1, -2, 2, -3, 4, -1}) futures.push_back(bank.submit<Balloon>("red", Grow{by}));
+    later.drain();
+    for (const std::size_t i : {0, 6}) EXPECT_THROW(static_cast<void>(futures[i].get()), UnavailableError);
+    EXPECT_THROW(static_cast<void>(futures[2].get()), InDoubtError);
+    EXPECT_THROW(static_cast<void>(futures[4].get()), Popped);
+    for (const std::size_t i : {1, 3, 5}) EXPECT_TRUE(futures[i].get());
+    EXPECT_EQ(other.load<Balloon>("red").state.size, 7);
+    EXPECT_THROW(static_cast<void>(bank.execute<Balloon>("red", Grow{-3})), Popped);
+}
+
+TEST_F(Lanes, what_is_committed_is_told_so_although_its_state_cannot_be_kept) {
+    EXPECT_TRUE(bank.execute<Balloon>("red", Grow{91}));
+    Application forgetful{hooked, {.sweep = false, .cache_bytes_max = 0, .runtime = {.clock = clock}}};
+    EXPECT_EQ(forgetful.load<Balloon>("red").state.size, 91);
 }
 
 TEST_F(Lanes, an_expected_version_is_that_of_the_slot_before) {
@@ -339,6 +367,27 @@ TEST(LaneThreads, the_application_waits_for_what_was_submitted) {
         for (int i = 0; i < 200; ++i) futures.push_back(bank.submit<Account>(std::to_string(i % 7), Deposit{1}));
     }
     for (auto& future : futures) EXPECT_TRUE(future.get());
+}
+
+/// Wakes whoever sleeps at once, called or not.
+class Restless final : public Clock {
+  public:
+    Time now() override { return Clock::system().now(); }
+    void sleep_for(Duration, std::stop_token) override { std::this_thread::yield(); }
+};
+
+TEST(LaneThreads, who_wakes_at_the_wrong_moment_leads_or_waits_but_is_not_lost) {
+    Restless clock;
+    Application bank{open("memory:"), {.sweep = false, .lanes = {.batch_max = 3}, .runtime = {.clock = clock}}};
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < 8; ++t) {
+            threads.emplace_back([&] {
+                for (int i = 0; i < 500; ++i) EXPECT_TRUE(bank.execute<Account>("hot", Deposit{1}));
+            });
+        }
+    }
+    EXPECT_EQ(bank.load<Account>("hot").state.balance, 4000);
 }
 
 TEST(LaneThreads, many_callers_and_submitters_of_two_processes_lose_nothing) {

@@ -39,7 +39,7 @@ TEST(PageToken, of_something_else_is_refused_by_the_tables_name) {
         EXPECT_THROW(static_cast<void>(sort_of_query_token(of(type), token)), InvalidError) << token;
         EXPECT_THROW(static_cast<void>(key_of_scan_token(of(type), std::string{"1:a"} + token)), InvalidError) << token;
     }
-    for (const char* token : {"", ":", "a", "1", "2:a", "-1:a", "99999999999999999999:a"}) {
+    for (const char* token : {"", ":", "a", "1", "0:", "2:a", "-1:a", "99999999999999999999:a"}) {
         try {
             static_cast<void>(key_of_scan_token(of(SortType::none), token));
             ADD_FAILURE() << token;

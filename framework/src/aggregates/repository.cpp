@@ -84,14 +84,20 @@ Known Repository::from_snapshot(const AggregateType& type, const std::string& st
     return {.state = std::move(state), .head = snapshot->version, .snapshot = snapshot->version};
 }
 
-void Repository::remember(const AggregateType& type, const std::string& stream, const Folded& seen, Written written) {
-    keep(type, stream,
-         {.state = std::move(written.state),
-          .head = seen.head + 1,
-          .settled = written.settled || VARVE_MUTANT("what is not finalised is remembered as settled"),
-          .snapshot = seen.snapshot,
-          .bytes_since = seen.bytes_since + written.event_bytes},
-         {});
+void Repository::remember(const AggregateType& type, const std::string& stream, const Folded& seen,
+                          Written written) noexcept {
+    try {
+        keep(type, stream,
+             {.state = std::move(written.state),
+              .head = seen.head + 1,
+              .settled = written.settled || VARVE_MUTANT("what is not finalised is remembered as settled"),
+              .snapshot = seen.snapshot,
+              .bytes_since = seen.bytes_since + written.event_bytes},
+             {});
+    } catch (...) {
+        // What has been committed is not undone by a bytes() that throws. The next load reads it.
+        coordinator_.runtime().log.write(LogLevel::warning, "the state of stream '" + stream + "' is not remembered");
+    }
 }
 
 void Repository::keep(const AggregateType& type, const std::string& stream, Known known, Duration load_time) {

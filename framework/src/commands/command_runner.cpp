@@ -7,6 +7,7 @@
 #include <varve/core/json.h>
 
 #include <algorithm>
+#include <typeinfo>
 #include <utility>
 
 namespace varve::detail {
@@ -62,20 +63,31 @@ std::size_t stored_bytes(const CommandOptions& options) {
 }
 
 /// Each command's failure is thrown again and let go by a thread of its own, which must not share it with others. What
-/// is no error of the framework's cannot be made again: it is shared.
+/// is not exactly one of the framework's errors cannot be made again: it is shared.
 std::exception_ptr one_more_of(const std::exception_ptr& failure) {
     try {
         std::rethrow_exception(failure);
-    } catch (const InDoubtError& error) {
-        return std::make_exception_ptr(InDoubtError(error.what(), error.transaction()));
     } catch (const Error& error) {
         try {
+            if (const auto* in_doubt = dynamic_cast<const InDoubtError*>(&error))
+                throw InDoubtError(in_doubt->what(), in_doubt->transaction());
             raise({error.kind(), error.in_doubt(), error.what()});
-        } catch (...) {
-            return std::current_exception();
+        } catch (const Error& copy) {
+            return typeid(copy) == typeid(error) ? std::current_exception() : failure;
         }
     } catch (...) {
         return failure;
+    }
+}
+
+/// Whether it may be over at the next attempt, or is not known.
+bool concerns_the_store(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const Error& error) {
+        return error.retryable() || error.in_doubt();
+    } catch (...) {
+        return false;
     }
 }
 
@@ -97,39 +109,50 @@ void CommandRunner::check(const CommandOptions& options) {
 std::size_t CommandRunner::run(std::span<Command* const> commands) {
     const Runtime runtime = world_.coordinator.runtime();
     Climb climb;
-    std::size_t decided = 0;
+    std::size_t together = commands.size();  // of the attempt that counts
     unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
     const auto fail = [&](const std::exception_ptr& failure) {
-        const std::size_t ended = decided == 0 ? commands.size() : decided;
-        for (Command* command : commands.first(ended)) {
-            if (!command->failure) command->failure = one_more_of(failure);
+        bool is_taken = false;
+        for (Command* command : commands.first(together)) {
+            if (command->failure || command->outcome) continue;
+            command->failure = std::exchange(is_taken, true) ? one_more_of(failure) : failure;
         }
-        return ended;
+        return together;
     };
     try {
         for (Backoff backoff{retry_, runtime};;) {
             const std::string id =
                 VARVE_MUTANT("one id for all attempts") ? "tx-" + to_string(commands.front()->began) : uuid7(runtime);
-            Attempt attempt{.id = id, .number = backoff.attempts() + from_memory, .since = commands.front()->began};
+            Attempt attempt{.id = id,
+                            .number = backoff.attempts() + from_memory,
+                            .since = commands.front()->began,
+                            .together = commands.size()};
             Conflict conflict{};
-            decided = 0;
             try {
                 std::optional<Conflict> lost = this->attempt(commands, attempt, climb);
-                decided = attempt.fates.size();
-                if (!lost) return decided;
+                together = attempt.together;
+                if (!lost) return together;
                 conflict = std::move(*lost);
             } catch (const BlockedError& error) {
+                together = attempt.together;
                 conflict = {.what = error.what(), .over = false, .waited = true};
             } catch (const InDoubtError& error) {
+                together = attempt.together;
                 // What wrote nothing is certain not to have happened.
-                decided = attempt.fates.size();
-                for (std::size_t i = 0; i < decided; ++i) {
+                for (std::size_t i = 0; i < attempt.fates.size(); ++i) {
                     if (attempt.fates[i].accepted()) continue;
-                    commands[i]->failure = std::make_exception_ptr(UnavailableError(error.what()));
+                    if (attempt.fates[i].executed_before) {
+                        commands[i]->outcome = std::move(*attempt.fates[i].executed_before);
+                        continue;
+                    }
+                    commands[i]->failure = std::make_exception_ptr(UnavailableError(
+                        "this command was rejected and has written nothing, but what it was decided on is not known "
+                        "to be so; repeat it. Of those beside it: " +
+                        std::string{error.what()}));
                 }
                 throw;
             } catch (...) {
-                decided = attempt.fates.size();
+                together = attempt.together;
                 throw;
             }
             climb.to(conflict.waited ? Rung::waited : Rung::retried);
@@ -167,6 +190,7 @@ std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> command
         attempt.fates.clear();
         const Cut cut = decide(tx, commands, attempt);
         commands = commands.first(cut.decided);
+        attempt.together = cut.decided;
         if (cut.redo) continue;
         for (const auto& [stream, touched] : tx.aggregates_) climb.streams.insert(stream);
         return commit(tx, commands, attempt, climb);
@@ -225,13 +249,12 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
             command.body(tx);
         } catch (const Rejected& rejected) {
             tx.rejection_ = rejected.rejection;
-        } catch (const Error& error) {
-            if (i == 0 || error.retryable() || error.in_doubt()) throw;
-            return {.decided = i, .redo = tx.changes_ != changes_before};
         } catch (...) {
             // It fails only itself: alone, where there is nobody else whose work would have to be done again.
             if (i > 0) return {.decided = i, .redo = tx.changes_ != changes_before};
+            if (commands.size() > 1) return {.decided = 1, .redo = true};
             fate.failure = std::current_exception();
+            if (concerns_the_store(fate.failure)) throw;
         }
         fate.rejection = std::exchange(tx.rejection_, std::nullopt);  // also if the body caught what ended it
         const bool failed = fate.failure != nullptr;

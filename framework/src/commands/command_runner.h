@@ -71,6 +71,7 @@ class CommandRunner {
         std::string id;
         unsigned number;
         Time since;
+        std::size_t together;  ///< how many of the commands it has come down to
         std::optional<transactions::Reservation> reservation = {};
         std::vector<IdSlot> ids = {};  ///< of all commands; empty in the first attempt, which takes them to be free
         std::vector<Fate> fates = {};  ///< of those that were decided

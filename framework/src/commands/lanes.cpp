@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <stop_token>
 #include <utility>
 
@@ -84,12 +83,11 @@ Outcome Lanes::execute(const std::string& stream, const std::function<void(Trans
                        const CommandOptions& options) {
     CommandRunner::check(options);
     Entry mine{.command = {.body = body, .options = options, .began = runtime_.clock.now()}};
-    bool leads = enqueue(stream, mine);
-    while (!leads && mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
+    if (enqueue(stream, mine)) mine.state = Entry::State::leads;
+    while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
         runtime_.clock.sleep_for(longest_sleep, mine.wake.get_token());
-        leads = mine.state.load(std::memory_order_acquire) == Entry::State::leads;
     }
-    if (leads) lead(stream, &mine);
+    if (mine.state.load(std::memory_order_acquire) == Entry::State::leads) lead(stream, &mine);
     if (mine.command.failure) std::rethrow_exception(mine.command.failure);
     return std::move(*mine.command.outcome);
 }
@@ -97,6 +95,7 @@ Outcome Lanes::execute(const std::string& stream, const std::function<void(Trans
 std::future<Outcome> Lanes::submit(const std::string& stream, std::function<void(Transaction&)> body,
                                    CommandOptions options) {
     CommandRunner::check(options);
+    executor();  // what is queued must have somebody who comes for it
     auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), runtime_.clock.now());
     std::future<Outcome> outcome = submitted->promise.get_future();
     enqueue(stream, submitted->entry);

@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -17,17 +18,16 @@ class ThreadExecutor final : public Executor {
   public:
     ThreadExecutor(std::size_t threads, Runtime runtime) : runtime_(runtime) {
         if (threads == 0) throw ConfigError("background work needs at least one thread, not 0");
-        for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+        try {
+            for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+        } catch (const std::system_error& error) {
+            close();
+            throw UnavailableError("of " + std::to_string(threads) + " threads for background work only " +
+                                   std::to_string(threads_.size()) + " could be started: " + error.what());
+        }
     }
 
-    ~ThreadExecutor() override {
-        {
-            const std::lock_guard lock{mutex_};
-            closing_ = true;
-        }
-        work_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-    }
+    ~ThreadExecutor() override { close(); }
 
     void post(std::function<void()> task) override {
         {
@@ -44,6 +44,15 @@ class ThreadExecutor final : public Executor {
     }
 
   private:
+    void close() {
+        {
+            const std::lock_guard lock{mutex_};
+            closing_ = true;
+        }
+        work_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
+
     void run() {
         std::unique_lock lock{mutex_};
         for (;;) {

@@ -21,8 +21,8 @@ class Shape {
         using detail::Kind;
         switch (type.kind) {
             case Kind::boolean: out_ += "bool"; return;
-            case Kind::signed_integer: out_ += "int" + std::to_string(type.bytes); return;
-            case Kind::unsigned_integer: out_ += "uint" + std::to_string(type.bytes); return;
+            case Kind::signed_integer: out_ += "int" + std::to_string(type.bytes) + unit(type); return;
+            case Kind::unsigned_integer: out_ += "uint" + std::to_string(type.bytes) + unit(type); return;
             case Kind::floating: out_ += "float" + std::to_string(type.bytes); return;
             case Kind::text: out_ += "text"; return;
             case Kind::time: out_ += "time"; return;
@@ -61,6 +61,10 @@ class Shape {
         }
     }
 
+    static std::string unit(const detail::Type& type) {
+        if (type.unit == nullptr) return {};
+        return " of " + std::to_string(type.unit->numerator) + "/" + std::to_string(type.unit->denominator) + " s";
+    }
     void write_around(const std::string& name, const detail::Type& inner) {
         out_ += name + "(";
         write(inner);

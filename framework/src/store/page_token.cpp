@@ -50,7 +50,7 @@ SortKey sort_of_query_token(const TableSchema& schema, std::string_view token) {
 
 Key key_of_scan_token(const TableSchema& schema, std::string_view token) {
     const auto bytes = take_number<std::size_t>(token);
-    if (!bytes || !token.starts_with(':') || *bytes > token.size() - 1) throw_foreign(schema);
+    if (!bytes || *bytes == 0 || !token.starts_with(':') || *bytes > token.size() - 1) throw_foreign(schema);
     return {.table = schema.name,
             .partition = std::string{token.substr(1, *bytes)},
             .sort = sort_of_query_token(schema, token.substr(1 + *bytes))};

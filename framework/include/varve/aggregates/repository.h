@@ -41,7 +41,7 @@ class Repository {
         std::size_t event_bytes;  ///< of the slot after the one that was seen last
         bool settled;             ///< as Known says
     };
-    void remember(const AggregateType& type, const std::string& stream, const Folded& seen, Written written);
+    void remember(const AggregateType& type, const std::string& stream, const Folded& seen, Written written) noexcept;
     /// As of a version, which may be beyond the head.
     Folded load_at(const AggregateType& type, const std::string& stream, transactions::Version last);
     /// As of a moment: up to the last slot whose time is not later.

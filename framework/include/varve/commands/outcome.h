@@ -39,10 +39,11 @@ struct CommandOptions {
     /// Executed at most once under this id, for ever and by all processes: a repeat does nothing and returns the first
     /// receipt. Costs one slot more. A rejected command may be tried again under its id. 1 to 200 bytes.
     std::string command_id = {};
-    /// For `execute`: rejected with code "wrong_version" unless the aggregate is at this version.
+    /// For `execute` and `submit`: rejected with code "wrong_version" unless the aggregate is at this version. Commands
+    /// that were written together share one: who was told a version has not necessarily seen all of it.
     std::optional<Version> expected_version = {};
-    /// Commits only while this lock is in the same hands (Transaction::fenced_by). Must be there until the call
-    /// returns.
+    /// Commits only while this lock is in the same hands (Transaction::fenced_by). Must be there until the
+    /// call returns, after `submit` until the future is ready.
     const Lock* fenced_by = nullptr;
     std::string correlation = {};  ///< stored with the events; the command's id if empty
     std::string causation = {};

@@ -20,7 +20,7 @@ class Executor {
     virtual ~Executor() = default;
     /// Runs `task` some time later on a thread of the executor's.
     virtual void post(std::function<void()> task) = 0;
-    /// Returns when everything posted before this call has run.
+    /// Returns when everything posted before this call has run, and what that posted in turn.
     virtual void drain() = 0;
 };
 

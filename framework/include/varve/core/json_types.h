@@ -109,11 +109,17 @@ struct Object {
     void* (*address)(void* object, std::size_t field);
 };
 
+/// What one of an integer stands for, of a duration: `numerator / denominator` seconds.
+struct Unit {
+    std::intmax_t numerator;
+    std::intmax_t denominator;
+};
+
 struct Type {
     Kind kind;
     std::uint8_t bytes = 0;  ///< of numbers and enumerations
     union {
-        const void* none;
+        const Unit* unit;  ///< of integers; null: none
         const Enumeration* enumeration;
         const Optional* optional;
         const Sequence* sequence;
@@ -122,7 +128,9 @@ struct Type {
         const Object* object;
     };
 
-    constexpr Type(Kind k, std::size_t size = 0) : kind(k), bytes(static_cast<std::uint8_t>(size)), none(nullptr) {}
+    constexpr Type(Kind k, std::size_t size = 0) : kind(k), bytes(static_cast<std::uint8_t>(size)), unit(nullptr) {}
+    constexpr Type(Kind k, std::size_t size, const Unit* u)
+        : kind(k), bytes(static_cast<std::uint8_t>(size)), unit(u) {}
     constexpr Type(const Enumeration* e, std::size_t size)
         : kind(Kind::enumeration), bytes(static_cast<std::uint8_t>(size)), enumeration(e) {}
     constexpr Type(const Optional* o) : kind(Kind::optional), optional(o) {}
@@ -148,6 +156,11 @@ template <class T>
 inline constexpr bool is_duration = false;
 template <class Rep, class Period>
 inline constexpr bool is_duration<std::chrono::duration<Rep, Period>> = std::is_integral_v<Rep>;
+
+template <class Period>
+struct UnitOf {
+    static constexpr Unit value{Period::num, Period::den};
+};
 
 template <class T>
 concept Integer =
@@ -324,7 +337,7 @@ consteval Type describe() {
         return Type{Kind::time};
     } else if constexpr (is_duration<T>) {
         static_assert(sizeof(T) == sizeof(typename T::rep) && std::is_trivially_copyable_v<T>);
-        return describe<typename T::rep>();
+        return Type{describe<typename T::rep>().kind, sizeof(T), &UnitOf<typename T::period>::value};
     } else if constexpr (std::same_as<T, Raw>) {
         return Type{Kind::raw};
     } else if constexpr (std::is_enum_v<T>) {
