@@ -162,8 +162,8 @@ void add_load_commands(CLI::App& app, Cli& cli) {
     pay->add_flag("--tell", options->tell, "a JSON line for each transfer that begins or ends, for a parent process");
     pay->callback([&cli, options] { cli.chosen = [&cli, options] { return run_pay(cli, *options); }; });
 
-    CLI::App* check =
-        app.add_subcommand("check", "Check the books: money, transfers, versions, read model, snapshots; while nobody writes");
+    CLI::App* check = app.add_subcommand(
+        "check", "Check the books: money, transfers, versions, read model, snapshots; while nobody writes");
     check->callback([&cli] { cli.chosen = [&cli] { return print(cli, audit(*cli.open())); }; });
 }
 
