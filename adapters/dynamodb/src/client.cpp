@@ -39,20 +39,6 @@ bool take_number(std::string_view text, int& number) {
 
 }  // namespace
 
-bool RetryBudget::take() {
-    int left = left_.load();
-    while (left >= cost) {
-        if (left_.compare_exchange_weak(left, left - cost)) return true;
-    }
-    return false;
-}
-
-void RetryBudget::give_back() {
-    int left = left_.load();
-    while (left < full && !left_.compare_exchange_weak(left, left + 1)) {
-    }
-}
-
 std::optional<Time> parse_http_date(std::string_view text) {
     static constexpr std::array<std::string_view, 12> months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
@@ -85,7 +71,10 @@ struct Client::Attempt {
     std::optional<Reply> reply = {};
     Failed failure = {};    ///< what the caller gets if there is no further attempt
     bool in_doubt = false;  ///< an attempt before may have been applied
-    bool at_once = false;   ///< the next attempt needs no pause
+    bool sent = false;      ///< at least once
+    unsigned taken = 0;     ///< of the budget
+    bool free = false;      ///< the next attempt takes nothing from the budget: the server did not fail
+    bool at_once = false;   ///< nor does it need a pause
     bool clock_tried = false;
     bool credentials_tried = false;
 
@@ -111,7 +100,31 @@ Client::Client(Parts parts)
       runtime_(parts.runtime),
       http_(std::move(parts.http)),
       credentials_(std::move(parts.credentials), parts.runtime.clock),
-      signer_({endpoint_.region, "dynamodb"}) {}
+      signer_({endpoint_.region, "dynamodb"}),
+      budget_(parts.retry_budget),
+      reads_(parts.retry, parts.runtime),
+      writes_(parts.retry, parts.runtime) {}
+
+bool Client::may_go(Attempt& attempt) {
+    Breaker& breaker = breaker_of(attempt.call);
+    switch (breaker.ask()) {
+        case Breaker::Leave::wait:
+            if (!attempt.sent) {
+                attempt.failure = {
+                    .name = {},
+                    .failure = {.kind = ErrorKind::unavailable,
+                                .message = of(attempt.call) + " was not sent to " + endpoint_.host +
+                                           ", where everything failed of late; the last: " + breaker.last_failure()}};
+            }
+            return false;
+        case Breaker::Leave::probe: return true;
+        case Breaker::Leave::send: break;
+    }
+    if (!attempt.sent || attempt.free) return true;
+    if (!budget_.take()) return false;
+    ++attempt.taken;
+    return true;
+}
 
 HttpRequest Client::request(const Call& call, const Credentials& credentials) {
     HttpRequest http{
@@ -133,8 +146,13 @@ std::vector<Reply> Client::send(std::span<const Call> calls) {
     for (Backoff backoff{retry_, runtime_};;) {
         std::vector<Attempt*> open;
         std::vector<HttpRequest> requests;
+        bool pause = false;
         for (Attempt& attempt : attempts) {
             if (attempt.reply) continue;
+            if (!may_go(attempt)) {
+                pause = true;
+                continue;
+            }
             try {
                 attempt.credentials = credentials_.get();
             } catch (const Error& error) {
@@ -142,23 +160,18 @@ std::vector<Reply> Client::send(std::span<const Call> calls) {
                 attempt.fail({.name = {}, .failure = {.kind = error.kind(), .message = error.what()}});
                 continue;
             }
-            attempt.at_once = false;
+            attempt.sent = true;
+            attempt.free = attempt.at_once = false;
             open.push_back(&attempt);
             requests.push_back(request(attempt.call, attempt.credentials));
         }
         std::vector<HttpAnswer> answers = http_.perform(requests);
-        for (std::size_t i = 0; i < open.size(); ++i) judge(*open[i], std::move(answers[i]));
-
-        bool again = false;
-        bool pause = false;
-        for (Attempt& attempt : attempts) {
-            if (attempt.reply) continue;
-            if (!attempt.at_once && !budget_.take()) {
-                attempt.fail(std::move(attempt.failure));
-                continue;
-            }
+        bool again = pause;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+            judge(*open[i], std::move(answers[i]));
+            if (open[i]->reply) continue;
             again = true;
-            pause = pause || !attempt.at_once;
+            pause = pause || !open[i]->at_once;
         }
         if (!again) break;
         if (!(pause ? backoff.next() : backoff.next_at_once())) {
@@ -179,7 +192,8 @@ void Client::judge(Attempt& attempt, HttpAnswer answer) {
     if (answer.status == 200) {
         try {
             check_applied(answer.body);
-            budget_.give_back();
+            breaker_of(call).answered();
+            budget_.succeeded(attempt.taken);
             attempt.reply = Done{std::move(answer.body)};
             return;
         } catch (const CorruptionError& error) {
@@ -191,6 +205,7 @@ void Client::judge(Attempt& attempt, HttpAnswer answer) {
                        .failure = {.kind = ErrorKind::unavailable,
                                    .message = of(call) + " failed at " + endpoint_.host + ": " +
                                               without_secrets(answer.error, attempt.credentials)}};
+    breaker_of(call).failed(attempt.failure.failure.message);
     if (answer.distrusted) attempt.failure.failure.kind = ErrorKind::config;
     if (answer.distrusted || (answer.sent && attempt.doubt())) attempt.fail(std::move(attempt.failure));
 }
@@ -199,10 +214,12 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
     const Call& call = attempt.call;
     const NamedError error = parse_error(answer.body);
     const ErrorRule& rule = rule_for(error.name, answer.status);
+    const bool failing = rule.course == Course::retry || rule.course == Course::in_doubt;
+    if (!failing) breaker_of(call).answered();
     if (rule.course == Course::refused) {
         // What was perhaps applied before may now refuse itself.
         if (!attempt.in_doubt) {
-            budget_.give_back();
+            budget_.succeeded(attempt.taken);
             attempt.reply = Declined{error.name, answer.body};
             return;
         }
@@ -214,18 +231,20 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
     }
     if (!rule.advice.empty()) message += "; " + std::string{rule.advice};
     attempt.failure = {.name = error.name, .failure = {.kind = rule.kind, .message = std::move(message)}};
+    if (failing) breaker_of(call).failed(attempt.failure.failure.message);
     bool over = false;
     switch (rule.course) {
         case Course::retry: break;
+        case Course::busy: attempt.free = true; break;
         case Course::in_doubt: over = attempt.doubt(); break;
         case Course::clock:
             over = std::exchange(attempt.clock_tried, true);
-            attempt.at_once = true;
+            attempt.free = attempt.at_once = true;
             correct_clock(answer.date);
             break;
         case Course::credentials:
             over = std::exchange(attempt.credentials_tried, true);
-            attempt.at_once = true;
+            attempt.free = attempt.at_once = true;
             credentials_.forget(attempt.credentials);
             break;
         case Course::refused:

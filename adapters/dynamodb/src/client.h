@@ -1,9 +1,11 @@
 #pragma once
 
+#include "breaker.h"
 #include "credentials.h"
 #include "errors.h"
 #include "http.h"
 #include "requests.h"
+#include "retry_budget.h"
 
 #include <varve/core/retry.h>
 
@@ -40,22 +42,8 @@ struct Failed {
 };
 using Reply = std::variant<Done, Declined, Failed>;
 
-/// How much may be sent again when a server fails for everybody: each repetition takes from a store of them, which each
-/// success fills up a little.
-///
-/// Threads: all methods may be called from any thread.
-class RetryBudget {
-  public:
-    bool take();
-    void give_back();
-
-  private:
-    static constexpr int full = 500;
-    static constexpr int cost = 5;
-    std::atomic<int> left_ = full;
-};
-
-/// Sends calls, signed, and sends them again where that is right. What is signed again is signed afresh.
+/// Sends calls, signed, and sends them again where that is right. What is signed again is signed afresh. A server that
+/// fails for everybody gets no more than a probe now and then.
 ///
 /// Threads: `send` may be called from any number of threads.
 class Client {
@@ -67,6 +55,7 @@ class Client {
                              .delay_max = std::chrono::seconds{2},
                              .attempts_max = 10,
                              .time_max = std::chrono::seconds{15}};
+        unsigned retry_budget = 100;  ///< repetitions, see RetryBudget
         Runtime runtime = {};
         Http::Options http = {};
     };
@@ -82,6 +71,10 @@ class Client {
   private:
     struct Attempt;
 
+    /// Whether it may be sent now; else it waits for the next pause's end.
+    bool may_go(Attempt& attempt);
+    /// Reads and writes fail apart: a table's throughput is used up for one of them.
+    Breaker& breaker_of(const Call& call) { return call.repeat == Call::Repeat::harmless ? reads_ : writes_; }
     HttpRequest request(const Call& call, const Credentials& credentials);
     void judge(Attempt& attempt, HttpAnswer answer);
     void judge_error(Attempt& attempt, const HttpAnswer& answer);
@@ -94,6 +87,8 @@ class Client {
     CredentialsCache credentials_;
     Signer signer_;
     RetryBudget budget_;
+    Breaker reads_;
+    Breaker writes_;
     std::atomic<Duration::rep> clock_ahead_{0};  ///< how far the server's clock is ahead of ours
 };
 

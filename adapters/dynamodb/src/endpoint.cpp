@@ -118,6 +118,7 @@ void check(const Options& options) {
     }
     if (!options.region.empty()) check_region(options.region);
     if (options.timeout <= std::chrono::milliseconds::zero()) throw ConfigError("the timeout of a request is positive");
+    if (options.retry_budget == 0) throw ConfigError("the retry budget is at least 1 repetition");
 }
 
 Client::Parts client_parts(const Options& options) {
@@ -134,6 +135,7 @@ Client::Parts client_parts(const Options& options) {
                      .region = region,
                      .timeout = options.timeout},
         .credentials = loopback ? local_credentials(options.profile) : credentials_of(surroundings(), options.profile),
+        .retry_budget = options.retry_budget,
         .runtime = options.runtime,
         .http = {
             .ca_file = options.ca_file, .direct = loopback, .trace = options.trace ? &options.runtime.log : nullptr}};

@@ -14,9 +14,9 @@ constexpr auto rules = std::to_array<ErrorRule>({
     {"ConditionalCheckFailedException", Course::refused, ErrorKind::conflict, "", false},
     {"TransactionCanceledException", Course::refused, ErrorKind::conflict, "", false},
 
-    {"TransactionConflictException", Course::retry, ErrorKind::unavailable, "others kept writing the item", false},
-    {"TransactionInProgressException", Course::retry, ErrorKind::unavailable, "", false},
-    {"ReplicatedWriteConflictException", Course::retry, ErrorKind::unavailable, "write to the table in one region only",
+    {"TransactionConflictException", Course::busy, ErrorKind::unavailable, "others kept writing the item", false},
+    {"TransactionInProgressException", Course::busy, ErrorKind::unavailable, "", false},
+    {"ReplicatedWriteConflictException", Course::busy, ErrorKind::unavailable, "write to the table in one region only",
      false},
     {"ProvisionedThroughputExceededException", Course::retry, ErrorKind::unavailable, slow_down, false},
     {"RequestLimitExceeded", Course::retry, ErrorKind::unavailable, slow_down, false},
@@ -64,6 +64,7 @@ std::string_view to_string(Course course) {
     switch (course) {
         case Course::refused: return "refused";
         case Course::retry: return "retry";
+        case Course::busy: return "busy";
         case Course::in_doubt: return "in_doubt";
         case Course::clock: return "clock";
         case Course::credentials: return "credentials";

@@ -10,7 +10,8 @@ namespace varve::dynamodb {
 /// What to do about an error of the server's.
 enum class Course {
     refused,      ///< a condition did not hold: an answer like others
-    retry,        ///< certainly not applied: again after a pause
+    retry,        ///< the server cannot now, and certainly has not: again after a pause
+    busy,         ///< others are at this item: certainly not applied, again after a pause
     in_doubt,     ///< perhaps applied: reads are sent again, a write's outcome is unknown
     clock,        ///< signed with a wrong time: again, once, with the server's
     credentials,  ///< signed with credentials that are over: again, once, with new ones

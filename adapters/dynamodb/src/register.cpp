@@ -22,6 +22,15 @@ T one_of(const std::string& option, const std::string& value, const std::map<std
     throw ConfigError(option + " of a dynamodb URL is one of " + list + suggest(value, names));
 }
 
+unsigned number_of(const std::string& option, const std::string& value, unsigned max) {
+    unsigned number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size() || number == 0 || number > max) {
+        throw ConfigError(option + " of a dynamodb URL is a number from 1 to " + std::to_string(max));
+    }
+    return number;
+}
+
 Options options_of(const store::Url& url) {
     Options options{.prefix = {}};
     const std::string_view location = url.location;
@@ -45,15 +54,10 @@ Options options_of(const store::Url& url) {
             options.insecure = one_of<bool>(name, value, {{"allow", true}, {"refuse", false}});
         } else if (name == "ca_file") {
             options.ca_file = value;
+        } else if (name == "retry_budget") {
+            options.retry_budget = number_of(name, value, 1'000'000);
         } else {
-            unsigned milliseconds = 0;
-            constexpr unsigned hour = 3'600'000;
-            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
-            if (error != std::errc{} || end != value.data() + value.size() || milliseconds == 0 ||
-                milliseconds > hour) {
-                throw ConfigError("timeout_ms of a dynamodb URL is a number from 1 to " + std::to_string(hour));
-            }
-            options.timeout = std::chrono::milliseconds{milliseconds};
+            options.timeout = std::chrono::milliseconds{number_of(name, value, 3'600'000)};
         }
     }
     return options;
@@ -69,7 +73,8 @@ extern const bool varve_adapter_dynamodb;
 const bool varve_adapter_dynamodb = [] {
     varve::store::register_adapter(
         {.scheme = "dynamodb",
-         .options = {"region", "profile", "transactions", "tables", "insecure", "ca_file", "timeout_ms"},
+         .options = {"region", "profile", "transactions", "tables", "insecure", "ca_file", "timeout_ms",
+                     "retry_budget"},
          .open = [](const varve::store::Url& url) { return varve::dynamodb::open(varve::dynamodb::options_of(url)); }});
     return true;
 }();

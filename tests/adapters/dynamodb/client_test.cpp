@@ -116,10 +116,93 @@ TEST(ClientTest, pauses_grow_and_end_at_the_deadline) {
     EXPECT_LE(one.clock.now() - begin, std::chrono::seconds{15});
 }
 
-TEST(ClientTest, when_everything_fails_the_budget_stops_repetitions) {
+TEST(ClientTest, repetitions_that_help_cost_nothing) {
+    for (const std::size_t every : {2U, 4U, 5U}) {
+        Case one{[every](const Request&, std::size_t number) {
+            return number % every == 0 ? error(400, "ProvisionedThroughputExceededException", "slow") : ok();
+        }};
+        for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(std::holds_alternative<Done>(one.send(put))) << every << " " << i;
+    }
+}
+
+TEST(ClientTest, a_server_that_closes_after_each_answer_is_read_for_ever) {
+    Case one{[](const Request&, std::size_t) { return Answer{ScriptedServer::answer(200, "{}"), true}; }};
+    for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(std::holds_alternative<Done>(one.send(read))) << i;
+}
+
+TEST(ClientTest, what_many_send_at_once_survives_an_outage_of_half_a_second) {
+    Case* self = nullptr;
+    const Time end = testing::ManualClock::default_start + std::chrono::milliseconds{500};
+    Case one{[&](const Request&, std::size_t) {
+        return self->clock.now() < end ? error(500, "InternalServerError") : ok();
+    }};
+    self = &one;
+    const std::vector<Call> calls(128, read);
+    for (const Reply& reply : one.client.send(calls)) EXPECT_TRUE(std::holds_alternative<Done>(reply));
+    EXPECT_LE(one.requests(), 128U + 20U + 128U);
+}
+
+TEST(ClientTest, calls_that_fail_in_the_end_use_the_budget_up) {
+    Case one{[](const Request& request, std::size_t) {
+        return request.body == "bad" ? error(500, "InternalServerError") : ok();
+    }};
+    Call bad = read;
+    bad.body = "bad";
+    std::size_t last = 0;
+    for (int i = 0; i < 50; ++i) {
+        EXPECT_TRUE(std::holds_alternative<Done>(one.send(read)));
+        const std::size_t before = one.requests();
+        EXPECT_EQ(failure_of(one.send(bad)).kind, ErrorKind::unavailable);
+        last = one.requests() - before;
+    }
+    const std::size_t repetitions = one.requests() - 100;
+    EXPECT_GE(repetitions, 100U);
+    EXPECT_LE(repetitions, 110U) << "fifty calls that needed no repetition bring ten back";
+    EXPECT_LE(last, 2U);
+}
+
+TEST(ClientTest, a_server_that_fails_for_everybody_gets_a_probe_now_and_then) {
     Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError"); }};
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(failure_of(one.send(read)).kind, ErrorKind::unavailable);
-    EXPECT_LE(one.requests(), 50U + 100U);
+    const Time begin = one.clock.now();
+    while (one.clock.now() - begin < std::chrono::seconds{100})
+        EXPECT_EQ(failure_of(one.send(read)).kind, ErrorKind::unavailable);
+    EXPECT_LE(one.requests(), 10U + 110U) << "about one in one to two seconds";
+    EXPECT_GE(one.requests(), 50U);
+}
+
+TEST(ClientTest, writes_that_all_fail_wait_while_reads_go_on) {
+    bool healed = false;
+    Case one{[&healed](const Request& request, std::size_t) {
+        const bool writes = request.header("x-amz-target").ends_with("PutItem");
+        return writes && !healed ? error(500, "InternalServerError") : ok();
+    }};
+    for (unsigned i = 0; i < Breaker::failures_min; ++i) EXPECT_TRUE(failure_of(one.send(put)).in_doubt);
+    std::size_t in_doubt = 0;
+    for (int i = 0; i < 20; ++i) {
+        const Reply reply = one.send(put);
+        if (failure_of(reply).in_doubt) {
+            ++in_doubt;
+        } else {
+            EXPECT_NE(failure_of(reply).message.find("was not sent"), std::string::npos) << failure_of(reply).message;
+            EXPECT_NE(failure_of(reply).message.find("InternalServerError"), std::string::npos);
+        }
+        EXPECT_TRUE(std::holds_alternative<Done>(one.send(read)));
+    }
+    EXPECT_EQ(one.requests(), Breaker::failures_min + in_doubt + 20U);
+    healed = true;
+    EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
+    const std::vector<Call> calls(50, put);
+    const Time begin = one.clock.now();
+    for (const Reply& reply : one.client.send(calls)) EXPECT_TRUE(std::holds_alternative<Done>(reply));
+    EXPECT_EQ(one.clock.now(), begin) << "the first answer lets all go on";
+}
+
+TEST(ClientTest, others_at_the_same_item_are_no_failure_of_the_server) {
+    Case one{[](const Request&, std::size_t number) {
+        return number < 200 && number % 10 != 9 ? error(400, "TransactionConflictException") : ok();
+    }};
+    for (int i = 0; i < 20; ++i) EXPECT_TRUE(std::holds_alternative<Done>(one.send(put))) << i;
+    EXPECT_EQ(one.requests(), 200U);
 }
 
 TEST(ClientTest, a_write_that_failed_within_the_server_is_in_doubt_and_sent_once) {

@@ -53,6 +53,7 @@ TEST(Opening, what_would_get_into_a_host_or_a_table_is_checked) {
                             "dynamodb:///bank?region=x&tables=drop",
                             "dynamodb:///bank?region=x&insecure=1",
                             "dynamodb:///bank?region=x&timeout_ms=0",
+                            "dynamodb:///bank?region=x&retry_budget=0",
                             "dynamodb:///bank?region=x&zone=1"}) {
         EXPECT_THROW((void)varve::open(url), ConfigError) << url;
     }

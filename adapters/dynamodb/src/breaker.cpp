@@ -1,0 +1,39 @@
+#include "breaker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::dynamodb {
+
+Breaker::Leave Breaker::ask() {
+    const std::lock_guard lock{mutex_};
+    if (failures_ < failures_min) return Leave::send;
+    const Time now = runtime_.clock.now();
+    // A clock that was set back must not silence the process.
+    if (now < next_probe_ && next_probe_ - now <= pauses_.delay_max) return Leave::wait;
+    pause_ = std::clamp(pause_ * 2, pauses_.first_delay, pauses_.delay_max);
+    // Not all processes at the same moment.
+    const auto half = static_cast<std::uint64_t>(pause_.count() / 2);
+    next_probe_ = now + Duration{static_cast<Duration::rep>(half + runtime_.random.below(half + 1))};
+    return Leave::probe;
+}
+
+void Breaker::answered() {
+    const std::lock_guard lock{mutex_};
+    failures_ = 0;
+    pause_ = {};
+    next_probe_ = {};
+}
+
+void Breaker::failed(std::string why) {
+    const std::lock_guard lock{mutex_};
+    failures_ = std::min(failures_ + 1, failures_min);
+    last_failure_ = std::move(why);
+}
+
+std::string Breaker::last_failure() const {
+    const std::lock_guard lock{mutex_};
+    return last_failure_;
+}
+
+}  // namespace varve::dynamodb
