@@ -57,12 +57,12 @@ bool settle(varve::Application& bank, varve::Duration patience) {
     constexpr transactions::ScanOptions at_once{.page_interval = varve::Duration{0}, .pause = varve::Duration{0}};
     transactions::Sweeper sweeper{bank.coordinator(), {std::string{Balance::table}}, at_once};
     varve::Clock& clock = bank.coordinator().runtime().clock;
-    const varve::Time until = clock.now() + patience;
+    const varve::SteadyTime until = clock.steady_now() + patience;
     for (;;) {
         const std::size_t left = sweeper.sweep();
         if (left == 0 && sweeper.is_through()) return true;
         if (left == 0) continue;  // a long history
-        if (clock.now() >= until) return false;
+        if (clock.steady_now() >= until) return false;
         clock.sleep_for(std::chrono::milliseconds{50});
     }
 }

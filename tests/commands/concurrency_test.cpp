@@ -312,6 +312,25 @@ TEST(BigTransactions, that_never_committed_leave_nothing_although_a_sweeper_meet
     }
 }
 
+TEST(WrongClocks, a_command_has_the_time_that_it_was_given_wherever_the_wall_clock_jumps) {
+    for (const Duration jump : {Duration{-std::chrono::hours{1}}, Duration{std::chrono::hours{1}}}) {
+        const auto store = open("memory:");
+        testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+        Application bank{store, {.sweep = false, .runtime = {.clock = clock}}};
+        Application other{store, {.sweep = false}};
+        int runs = 0;
+        const Outcome outcome = bank.transact([&](Transaction& tx) {
+            tx.execute<Account>("a", Deposit{1});
+            if (++runs > 3) return;
+            ASSERT_TRUE(other.execute<Account>("a", Deposit{1}));  // it has lost
+            clock.jump(jump);
+        });
+        ASSERT_TRUE(outcome);
+        EXPECT_EQ(outcome->attempts, 4u);
+        EXPECT_EQ(bank.load<Account>("a").state.balance, 4);
+    }
+}
+
 TEST(BigTransactions, of_a_thousand_participants_commit_although_their_list_does_not_fit_one_item) {
     const auto store = open("memory:?item_bytes_max=4096");
     Later later;

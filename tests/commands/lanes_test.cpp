@@ -373,6 +373,7 @@ TEST(LaneThreads, the_application_waits_for_what_was_submitted) {
 class Restless final : public Clock {
   public:
     Time now() override { return Clock::system().now(); }
+    SteadyTime steady_now() override { return Clock::system().steady_now(); }
     void sleep_for(Duration, std::stop_token) override { std::this_thread::yield(); }
 };
 

@@ -18,6 +18,7 @@ class FixedRandom final : public Random {
 class FixedClock final : public Clock {
   public:
     Time now() override { return Time{std::chrono::milliseconds{0x0123456789ab}}; }
+    SteadyTime steady_now() override { return {}; }
     void sleep_for(Duration, std::stop_token) override {}
 };
 

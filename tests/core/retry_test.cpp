@@ -1,5 +1,6 @@
 #include <varve/core/retry.h>
 #include <varve/core/suggest.h>
+#include <varve/testing/manual_clock.h>
 
 #include <vector>
 
@@ -10,9 +11,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Its wall clock is set back by an hour with every look.
 class StepClock final : public Clock {
   public:
-    Time now() override { return now_; }
+    Time now() override { return wall_ -= 1h; }
+    SteadyTime steady_now() override { return now_; }
     void sleep_for(Duration duration, std::stop_token) override {
         slept.push_back(duration);
         now_ += duration;
@@ -20,7 +23,8 @@ class StepClock final : public Clock {
     std::vector<Duration> slept;
 
   private:
-    Time now_{};
+    Time wall_{};
+    SteadyTime now_{};
 };
 
 /// Always draws the largest number below a bound.
@@ -46,6 +50,27 @@ TEST(Backoff, no_attempt_begins_after_the_deadline_and_no_sleep_passes_it) {
     while (backoff.next()) {
     }
     EXPECT_EQ(clock.slept, (std::vector<Duration>{3ms, 3ms, 1ms}));
+}
+
+TEST(Backoff, a_wall_clock_that_is_set_neither_ends_a_wait_nor_prolongs_it) {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    HighestRandom random;
+    const SteadyTime began = clock.steady_now();
+    Backoff backoff{RetryPolicy::waiting(3s), {.clock = clock, .random = random}};
+    clock.jump(1h);
+    EXPECT_TRUE(backoff.next());
+    clock.jump(-2h);
+    while (backoff.next()) {
+    }
+    EXPECT_EQ(clock.steady_now() - began, 3s);
+}
+
+TEST(Backoff, a_policy_may_wait_for_ever) {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    clock.advance(1h);
+    Backoff backoff{RetryPolicy::waiting(Duration::max()), {.clock = clock}};
+    clock.advance(1h);
+    EXPECT_TRUE(backoff.next());
 }
 
 TEST(Backoff, the_first_retry_may_come_at_once) {

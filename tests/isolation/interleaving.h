@@ -133,6 +133,7 @@ class SteppedClock final : public Clock {
   public:
     explicit SteppedClock(Interleaving& interleaving) : interleaving_(interleaving) {}
     Time now() override { return now_ += Duration{1}; }
+    SteadyTime steady_now() override { return SteadyTime{now().time_since_epoch()}; }
     void sleep_for(Duration duration, std::stop_token) override {
         now_ += duration;
         interleaving_.let_the_other_go_on();

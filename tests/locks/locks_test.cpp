@@ -85,6 +85,25 @@ TEST(Locks, who_gives_up_leaves_no_row) {
     EXPECT_EQ(state.queue.front().row.owner, state.holder.owner);
 }
 
+TEST(Locks, a_wait_lasts_as_long_as_was_asked_for_wherever_the_wall_clock_jumps) {
+    for (const Duration jump : {Duration{-1h}, Duration{5s}}) {
+        World world;
+        const auto hooked = std::make_shared<HookedStore>(world.store);
+        Locks locks = world.process();
+        Locks other = world.process(hooked);
+        const Lock held = locks.acquire("a");
+        int looks = 0;
+        hooked->after_query = [&](const store::Page&) {
+            if (++looks == 3) world.clock.jump(jump);
+            if (looks == 4) world.clock.jump(-jump);
+        };
+        const SteadyTime began = world.clock.steady_now();
+        EXPECT_FALSE(other.try_acquire("a", {.wait = 3s}));
+        EXPECT_EQ(world.clock.steady_now() - began, 3s);
+        EXPECT_GT(looks, 4);
+    }
+}
+
 TEST(Locks, a_wait_ends_when_stop_is_requested) {
     World world;
     Locks locks = world.process();
@@ -418,6 +437,7 @@ TEST(StoredLocks, of_a_form_that_is_not_known_are_refused) {
 class ToldClock final : public Clock {
   public:
     Time now() override { return clock_.now(); }
+    SteadyTime steady_now() override { return clock_.steady_now(); }
     void sleep_for(Duration duration, std::stop_token stop) override {
         sleeps_.release();
         clock_.sleep_for(duration, std::move(stop));

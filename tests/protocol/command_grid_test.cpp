@@ -52,6 +52,7 @@ class OwnClock final : public Clock {
   public:
     OwnClock(Time start, Executor& executor) : now_(start), executor_(executor) {}
     Time now() override { return now_; }
+    SteadyTime steady_now() override { return SteadyTime{now_.time_since_epoch()}; }
     void sleep_for(Duration duration, std::stop_token stop) override {
         executor_.drain();
         if (!stop.stop_requested()) now_ += std::max(duration, Duration::zero());

@@ -105,25 +105,29 @@ class TrueClock final : public Clock {
   public:
     explicit TrueClock(Scheduler& scheduler) : scheduler_(scheduler) {}
     Time now() override { return scheduler_.now(); }
+    SteadyTime steady_now() override { return SteadyTime{scheduler_.now().time_since_epoch()}; }
     void sleep_for(Duration duration, std::stop_token stop) override { scheduler_.sleep(duration, stop); }
 
   private:
     Scheduler& scheduler_;
 };
 
-/// A process's clock: wrong by an offset that may jump, and too fast or too slow.
+/// A process's clocks: too fast or too slow, the wall clock also wrong by an offset that may jump.
 class SkewedClock final : public Clock {
   public:
     SkewedClock(Scheduler& scheduler, Duration offset, double drift)
         : scheduler_(scheduler), began_(scheduler.now()), offset_(offset), drift_(drift) {}
-    Time now() override {
-        const auto elapsed = static_cast<double>((scheduler_.now() - began_).count());
-        return scheduler_.now() + offset_ + Duration{static_cast<Duration::rep>(elapsed * drift_)};
-    }
+    Time now() override { return drifted() + offset_; }
+    SteadyTime steady_now() override { return SteadyTime{drifted().time_since_epoch()}; }
     void sleep_for(Duration duration, std::stop_token stop) override { scheduler_.sleep(duration, stop); }
     void jump_to(Duration offset) { offset_ = offset; }
 
   private:
+    Time drifted() const {
+        const auto elapsed = static_cast<double>((scheduler_.now() - began_).count());
+        return scheduler_.now() + Duration{static_cast<Duration::rep>(elapsed * drift_)};
+    }
+
     Scheduler& scheduler_;
     const Time began_;
     Duration offset_;

@@ -1,3 +1,4 @@
+#include <varve/core/error.h>
 #include <varve/testing/manual_clock.h>
 
 #include <atomic>
@@ -15,8 +16,29 @@ TEST(ManualClock, time_stands_still_until_it_is_moved) {
     EXPECT_EQ(clock.now(), clock.now());
     clock.advance(90min);
     EXPECT_EQ(to_string(clock.now()), "2026-03-01T01:30:00.000000Z");
-    clock.advance(-30min);
-    EXPECT_EQ(to_string(clock.now()), "2026-03-01T01:00:00.000000Z");
+    EXPECT_THROW(clock.advance(-30min), InvalidError);
+    EXPECT_EQ(to_string(clock.now()), "2026-03-01T01:30:00.000000Z");
+}
+
+TEST(ManualClock, setting_the_wall_clock_lets_no_time_pass) {
+    ManualClock clock{parse_time("2026-03-01")};
+    clock.advance(1h);
+    const SteadyTime before = clock.steady_now();
+    clock.jump(-30min);
+    EXPECT_EQ(to_string(clock.now()), "2026-03-01T00:30:00.000000Z");
+    EXPECT_EQ(clock.steady_now(), before);
+
+    std::atomic<bool> awake = false;
+    std::thread sleeper{[&] {
+        clock.sleep_for(10s);
+        awake = true;
+    }};
+    clock.wait_for_sleepers(1);
+    clock.jump(24h);
+    EXPECT_FALSE(awake);
+    clock.advance(10s);
+    sleeper.join();
+    EXPECT_EQ(clock.steady_now() - before, 10s);
 }
 
 TEST(ManualClock, a_sleeper_wakes_when_its_time_has_come_and_not_before) {

@@ -320,7 +320,8 @@ Credentials CredentialsCache::get() {
         const Time now = clock_.now();
         const bool good = current_ && (!current_->expires || now < *current_->expires);
         const bool fresh = good && (!current_->expires || now < *current_->expires - renewed_before);
-        if (fresh || (good && (renewing_ || now < not_before_))) return current_->credentials;
+        const bool failed_just_now = failed_at_ && clock_.steady_now() < *failed_at_ + pause_after_failure;
+        if (fresh || (good && (renewing_ || failed_just_now))) return current_->credentials;
         if (!renewing_) break;
         renewed_.wait(lock);
     }
@@ -338,10 +339,10 @@ Credentials CredentialsCache::get() {
     renewed_.notify_all();
     if (found) {
         current_ = *std::move(found);
-        not_before_ = {};
+        failed_at_.reset();
         return current_->credentials;
     }
-    not_before_ = clock_.now() + pause_after_failure;
+    failed_at_ = clock_.steady_now();
     if (current_ && current_->expires && clock_.now() < *current_->expires) return current_->credentials;
     std::rethrow_exception(error);
 }

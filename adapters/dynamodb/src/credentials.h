@@ -78,7 +78,7 @@ class CredentialsCache {
     std::condition_variable renewed_;
     std::optional<DatedCredentials> current_;  // guarded by mutex_
     bool renewing_ = false;                    // guarded by mutex_
-    Time not_before_{};                        // guarded by mutex_; when to ask again after a failure
+    std::optional<SteadyTime> failed_at_;      // guarded by mutex_; since then it was not asked again
 };
 
 }  // namespace varve::dynamodb

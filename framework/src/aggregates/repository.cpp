@@ -36,7 +36,7 @@ Repository::Repository(Coordinator& coordinator, Executor& background, std::size
     : coordinator_(coordinator), background_(background), cache_(cache_bytes_max) {}
 
 Folded Repository::fold(const AggregateType& type, const std::string& stream, Known known, auto read_from) {
-    const Time began = coordinator_.runtime().clock.now();
+    const SteadyTime began = coordinator_.runtime().clock.steady_now();
     const bool was_cached = known.state != nullptr;
     if (!was_cached && type.snapshots != nullptr) known = from_snapshot(type, stream);
     // A slot that has not been seen finalised is read again: it tells whether it has been since.
@@ -61,7 +61,7 @@ Folded Repository::fold(const AggregateType& type, const std::string& stream, Kn
     now.settled = !read.unfinalised || VARVE_MUTANT("what is not finalised is remembered as settled");
     const bool learnt =
         !was_cached || now.head > known.head || now.settled > known.settled || now.next_epoch > known.next_epoch;
-    if (now.head > 0 && learnt) keep(type, stream, now, coordinator_.runtime().clock.now() - began);
+    if (now.head > 0 && learnt) keep(type, stream, now, coordinator_.runtime().clock.steady_now() - began);
     if (!now.state) now.state = type.make();
     return {.state = std::move(now.state),
             .head = now.head,

@@ -12,6 +12,9 @@ namespace {
 class SystemClock final : public Clock {
   public:
     Time now() override { return std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()); }
+    SteadyTime steady_now() override {
+        return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
+    }
 
     void sleep_for(Duration duration, std::stop_token stop) override {
         if (duration <= Duration::zero()) return;

@@ -23,7 +23,7 @@ Locks::Acquisition::Acquisition(Locks& locks, std::string name, const AcquireOpt
       name_(std::move(name)),
       options_(options),
       owner_(uuid7(locks.runtime_)),
-      began_(locks.runtime_.clock.now()) {
+      began_(locks.runtime_.clock.steady_now()) {
     ++l_.metrics_.waiting;
 }
 
@@ -49,7 +49,7 @@ std::optional<Holder> Locks::Acquisition::run() {
             continue;
         }
         if (entered_) {
-            const Duration waited = clock().now() - began_;
+            const Duration waited = clock().steady_now() - began_;
             l_.metrics_.waited_us += static_cast<std::uint64_t>(std::max<Duration::rep>(waited.count(), 0));
             ++l_.metrics_.acquired;
             return entered_;
@@ -181,7 +181,8 @@ void Locks::Acquisition::enter(const Holder& read) {
 }
 
 bool Locks::Acquisition::is_over() const {
-    return options_.stop.stop_requested() || (options_.wait != for_ever && clock().now() - began_ >= options_.wait);
+    return options_.stop.stop_requested() ||
+           (options_.wait != for_ever && clock().steady_now() - began_ >= options_.wait);
 }
 
 void Locks::Acquisition::pause(std::size_t distance) {
@@ -189,7 +190,7 @@ void Locks::Acquisition::pause(std::size_t distance) {
         std::min({poll_longest, poll_shortest * static_cast<Duration::rep>(distance), l_.options_.time_to_live / 4});
     Duration delay = longest / 2;
     delay += Duration(l_.runtime_.random.below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
-    if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().now() - began_));
+    if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().steady_now() - began_));
     clock().sleep_for(delay, options_.stop);
 }
 

@@ -49,7 +49,7 @@ class Locks::Acquisition {
     const std::string name_;
     const AcquireOptions& options_;
     const std::string owner_;
-    const Time began_;
+    const SteadyTime began_;
     bool measured_ = false;                // the queue's length, for the metrics
     locks::Ticket ticket_ = 0;             // 0: none yet
     bool queued_ = false;                  // as far as is known

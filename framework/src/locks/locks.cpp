@@ -49,12 +49,12 @@ std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const Acqui
 std::optional<std::vector<Lock>> Locks::try_acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    const Time began = runtime_.clock.now();
+    const SteadyTime began = runtime_.clock.steady_now();
     std::vector<Lock> locks;
     for (const std::string& name : names) {
         AcquireOptions rest = options;
         if (rest.wait != for_ever) {
-            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.now() - began));
+            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.steady_now() - began));
         }
         std::optional<Lock> lock = try_acquire(name, rest);
         if (!lock) return std::nullopt;

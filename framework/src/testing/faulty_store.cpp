@@ -25,7 +25,7 @@ FaultCounts Network::counts() const {
 }
 
 std::size_t Network::deliver_all_due() {
-    return deliver_until(world_.clock.now());
+    return deliver_until(world_.clock.steady_now());
 }
 
 std::size_t Network::deliver_everything() {
@@ -40,7 +40,7 @@ bool Network::happens(double FaultRates::*rate, std::uint64_t FaultCounts::*coun
 }
 
 bool Network::throttles() {
-    const Time now = world_.clock.now();
+    const SteadyTime now = world_.clock.steady_now();
     const std::lock_guard lock{mutex_};
     if (world_.random.chance(rates_.throttled)) throttled_until_ = now + up_to(times_.throttle_max);
     if (!throttled_until_ || now > *throttled_until_) return false;
@@ -61,7 +61,7 @@ void Network::delay(double FaultRates::*rate, std::uint64_t FaultCounts::*count)
 }
 
 void Network::deliver_later(SharedRequest request, Duration longest) {
-    const Time due = world_.clock.now() + up_to(longest);
+    const SteadyTime due = world_.clock.steady_now() + up_to(longest);
     const std::lock_guard lock{mutex_};
     on_their_way_.emplace(due, std::move(request));
 }
@@ -101,7 +101,7 @@ void Network::deliver(const Request& request) {
     }
 }
 
-std::size_t Network::deliver_until(std::optional<Time> time) {
+std::size_t Network::deliver_until(std::optional<SteadyTime> time) {
     for (std::size_t delivered = 0;; ++delivered) {
         SharedRequest request;
         {

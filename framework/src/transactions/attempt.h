@@ -38,8 +38,8 @@ class Attempt {
     RetryPolicy retry_policy() const {
         return RetryPolicy::waiting(std::max(c_.options_.lease, c_.options_.answer_time_max));
     }
-    bool lease_is_over() const { return c_.runtime_.clock.now() >= claim_.lease; }
-    bool answers_are_overdue() const { return c_.runtime_.clock.now() >= began_ + c_.options_.answer_time_max; }
+    bool lease_is_over() const { return c_.runtime_.clock.steady_now() >= began_ + c_.options_.lease; }
+    bool answers_are_overdue() const { return c_.runtime_.clock.steady_now() >= began_ + c_.options_.answer_time_max; }
     Participant& primary() { return participants_.front(); }
 
     // attempt.cpp: which way it takes, and how it learns its end
@@ -118,7 +118,7 @@ class Attempt {
 
     Coordinator& c_;
     const Plan& plan_;
-    const Time began_;
+    const SteadyTime began_;
     Backoff backoff_;
     Patience patience_;
     Claim claim_;

@@ -36,7 +36,7 @@ void Reservation::hold(const std::string& stream) {
     if (held_.contains(stream)) return;
     SettledReader reader{c_, tx_, since_, [this] { renew_leases(); }};
     Backoff unanswered{RetryPolicy::waiting(c_.options().answer_time_max), c_.runtime()};
-    const Time until = c_.runtime().clock.now() + c_.options().lease;
+    const SteadyTime until = c_.runtime().clock.steady_now() + c_.options().lease;
     StreamRead read = reader.head(stream);
     bool at_the_head = true;
     while (!read.mine) {
@@ -45,7 +45,7 @@ void Reservation::hold(const std::string& stream) {
         const store::WriteAnswer answer = reserve(key, read.next.epoch);
         if (std::holds_alternative<store::Applied>(answer)) break;
         if (const auto* refused = std::get_if<store::Refused>(&answer)) {
-            if (c_.runtime().clock.now() >= until) {
+            if (c_.runtime().clock.steady_now() >= until) {
                 throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
                                    std::to_string(read.head + 1) + ", faster than it could be reserved");
             }
@@ -75,9 +75,8 @@ void Reservation::hold(const std::string& stream) {
 }
 
 store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
-    const Claim claim = this->claim();
-    if (held_.empty()) renew_at_ = claim.lease - c_.options().lease / 2;
-    const store::Write write = reserve_slot(key, epoch, claim);
+    if (held_.empty()) renew_at_ = c_.runtime().clock.steady_now() + c_.options().lease / 2;
+    const store::Write write = reserve_slot(key, epoch, claim());
     store::WriteAnswer answer = c_.store().write({&write, 1}).front();
     // What was refused by another's slot can never be applied later: that slot is not free at this epoch again.
     const auto* refused = std::get_if<store::Refused>(&answer);
@@ -88,7 +87,7 @@ store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
 }
 
 void Reservation::renew_leases() {
-    const Time now = c_.runtime().clock.now();
+    const SteadyTime now = c_.runtime().clock.steady_now();
     if (held_.empty() || now < renew_at_) return;
     renew_at_ = now + c_.options().lease / 2;
     std::vector<store::Write> renewals;

@@ -49,7 +49,7 @@ std::size_t Sweeper::Changes::sweep() {
 }
 
 bool Sweeper::Changes::read_changes(Table& table) {
-    const Time now = c_.runtime().clock.now();
+    const SteadyTime now = c_.runtime().clock.steady_now();
     for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
         std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
         for (store::Change& change : changes) {
@@ -63,7 +63,7 @@ bool Sweeper::Changes::read_changes(Table& table) {
 }
 
 void Sweeper::Changes::settle_due(Table& table) {
-    const Time due = c_.runtime().clock.now() - c_.options().lease;
+    const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
     std::set<store::Key> keys;
     for (const Met& met : table.unsettled) {
         if (met.at <= due) keys.insert(met.key);

@@ -10,7 +10,7 @@ constexpr std::uint32_t segments = 4;
 }  // namespace
 
 Sweeper::Scans::Scans(Coordinator& coordinator, std::vector<std::string> tables, const ScanOptions& options)
-    : Source(coordinator), tables_(std::move(tables)), options_(options), last_sweep_(c_.runtime().clock.now()) {
+    : Source(coordinator), tables_(std::move(tables)), options_(options), last_sweep_(c_.runtime().clock.steady_now()) {
     next_scan_ = next_page_ = last_sweep_;
 }
 
@@ -21,10 +21,8 @@ std::size_t Sweeper::Scans::sweep() {
 }
 
 void Sweeper::Scans::read_pages() {
-    const Time now = c_.runtime().clock.now();
-    // What was not read since the last sweep may be read now. A clock that was set back stops nothing.
-    next_page_ = std::clamp(next_page_, std::min(last_sweep_, now), now + options_.page_interval);
-    next_scan_ = std::min(next_scan_, now + options_.pause);
+    const SteadyTime now = c_.runtime().clock.steady_now();
+    next_page_ = std::max(next_page_, last_sweep_);  // what was not read since the last sweep may be read now
     last_sweep_ = now;
     if (parts_.empty()) {
         if (next_scan_ > now) return;
@@ -49,7 +47,7 @@ void Sweeper::Scans::begin() {
     std::rotate(parts_.begin(), parts_.begin() + first, parts_.end());
 }
 
-void Sweeper::Scans::read_page(Part& part, Time now) {
+void Sweeper::Scans::read_page(Part& part, SteadyTime now) {
     store::Page page = c_.store().scan(
         {.table = part.table, .segment = part.segment, .segments = segments, .limit = page_size, .next = part.next});
     std::vector<store::Write> removals;
@@ -66,7 +64,7 @@ void Sweeper::Scans::read_page(Part& part, Time now) {
 }
 
 void Sweeper::Scans::settle_due() {
-    const Time due = c_.runtime().clock.now() - c_.options().lease;
+    const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
     std::set<store::Key> keys;
     for (const auto& [key, met] : unsettled_) {
         if (met <= due) keys.insert(key);

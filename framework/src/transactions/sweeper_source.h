@@ -73,7 +73,7 @@ class Sweeper::Changes final : public Source {
     struct Met {
         store::Position position;
         store::Key key;
-        Time at;
+        SteadyTime at;
     };
     struct Table {
         std::string name;
@@ -112,17 +112,17 @@ class Sweeper::Scans final : public Source {
 
     void read_pages();
     void begin();
-    void read_page(Part& part, Time now);
+    void read_page(Part& part, SteadyTime now);
     void settle_due();
 
     const std::vector<std::string> tables_;
     const ScanOptions options_;
-    std::vector<Part> parts_;               // of the scan that is running
-    std::map<store::Key, Time> unsettled_;  // by key: when it was met
-    bool has_scanned_ = false;              // once at least
-    Time next_scan_;
-    Time next_page_;
-    Time last_sweep_;
+    std::vector<Part> parts_;                     // of the scan that is running
+    std::map<store::Key, SteadyTime> unsettled_;  // by key: when it was met
+    bool has_scanned_ = false;                    // once at least
+    SteadyTime next_scan_;
+    SteadyTime next_page_;
+    SteadyTime last_sweep_;
 };
 
 }  // namespace varve::transactions

@@ -10,20 +10,31 @@ namespace varve {
 using Duration = std::chrono::microseconds;
 /// A moment in UTC, to the microsecond.
 using Time = std::chrono::sys_time<Duration>;
+/// A moment on a steady clock, which nobody sets. Only the distance between two of them, of one process, means anything.
+using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
 /// The only source of time. Injected, so that a whole cluster runs in one test without waiting
 /// (testing/manual_clock.h). Clocks of different processes need not agree: they serve liveness and metadata, never
 /// correctness.
 ///
+/// `now()` is for what is stored or shown. How long something takes, and when a wait is over, is measured by
+/// `steady_now()`, or a wall clock that is set an hour back makes a wait of 3 s last an hour:
+///
+///     const SteadyTime until = clock.steady_now() + 3s;
+///     while (clock.steady_now() < until) ...
+///
 /// Threads: all methods may be called from any thread.
 class Clock {
   public:
     virtual ~Clock() = default;
+    /// The wall clock. It may be wrong, and may jump in both directions.
     virtual Time now() = 0;
-    /// Blocks the caller for `duration`, or until `stop` is requested.
+    /// Never goes back.
+    virtual SteadyTime steady_now() = 0;
+    /// Blocks the caller for `duration` of the steady clock, or until `stop` is requested.
     virtual void sleep_for(Duration duration, std::stop_token stop = {}) = 0;
 
-    /// The operating system's clock.
+    /// The operating system's clocks.
     static Clock& system();
 };
 

@@ -43,11 +43,12 @@ class Backoff {
     unsigned attempts() const { return attempts_; }  ///< begun so far, the current one included
 
   private:
-    bool exhausted();
+    bool exhausted() const;
+    Duration left() const;
 
     RetryPolicy policy_;
     Runtime runtime_;
-    Time deadline_;
+    SteadyTime began_;
     Duration delay_;
     unsigned attempts_ = 1;
 };

@@ -106,17 +106,17 @@ class Network {
     void maybe_deliver_again(const SharedRequest& request);
     void maybe_deliver_a_past_one();
     static void deliver(const Request& request);
-    std::size_t deliver_until(std::optional<Time> time);
+    std::size_t deliver_until(std::optional<SteadyTime> time);
 
     const World world_;
     const FaultTimes times_;
     mutable std::mutex mutex_;
-    FaultRates rates_;                                   // guarded by mutex_
-    FaultCounts counts_;                                 // guarded by mutex_
-    std::multimap<Time, SharedRequest> on_their_way_;    // guarded by mutex_; equal times keep their order
-    std::vector<SharedRequest> past_;                    // guarded by mutex_
-    std::optional<Time> throttled_until_;                // guarded by mutex_
-    std::map<std::string, store::TableSchema> schemas_;  // guarded by mutex_
+    FaultRates rates_;                                       // guarded by mutex_
+    FaultCounts counts_;                                     // guarded by mutex_
+    std::multimap<SteadyTime, SharedRequest> on_their_way_;  // guarded by mutex_; equal times keep their order
+    std::vector<SharedRequest> past_;                        // guarded by mutex_
+    std::optional<SteadyTime> throttled_until_;              // guarded by mutex_
+    std::map<std::string, store::TableSchema> schemas_;      // guarded by mutex_
 };
 
 /// Thrown through the code under test when a hook says so: the simulated process is dead from here on. Not a

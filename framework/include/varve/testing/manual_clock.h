@@ -14,6 +14,7 @@ namespace varve::testing {
 ///     std::jthread waiter{[&] { clock.sleep_for(30s); }};
 ///     clock.wait_for_sleepers(1);
 ///     clock.advance(30s);          // waiter goes on
+///     clock.jump(-1h);             // somebody sets the wall clock: no time passes
 ///
 /// In a test of one thread nobody else could move it: with `auto_advance` a sleep moves the clock itself and returns at
 /// once.
@@ -30,11 +31,14 @@ class ManualClock final : public Clock {
     explicit ManualClock(Mode mode) : ManualClock(default_start, mode) {}
 
     Time now() override;
+    SteadyTime steady_now() override;
     /// Until the clock has been moved past the sleep's end, or `stop` is requested. A sleep of nothing returns at once.
     void sleep_for(Duration duration, std::stop_token stop = {}) override;
 
-    /// Moves the clock and wakes whoever has slept long enough. Negative: the clock jumps back.
+    /// Lets time pass: moves both clocks and wakes whoever has slept long enough. InvalidError for a negative duration.
     void advance(Duration duration);
+    /// Sets the wall clock forward, or back, and nothing else: no time passes.
+    void jump(Duration duration);
     /// Returns once at least `count` threads sleep, so that an advance after it reaches them.
     void wait_for_sleepers(std::size_t count);
 
@@ -43,6 +47,7 @@ class ManualClock final : public Clock {
     std::condition_variable_any moved_;
     std::condition_variable fell_asleep_;
     Time now_;                  // guarded by mutex_
+    SteadyTime steady_now_{};   // guarded by mutex_
     std::size_t sleepers_ = 0;  // guarded by mutex_
     const Mode mode_;
 };

@@ -47,7 +47,7 @@ class Reservation {
     const Time since_;
     const std::string tx_;
     std::map<std::string, HeldSlot> held_;
-    Time renew_at_{};                            // when half of the shortest lease is over; set while something is held
+    SteadyTime renew_at_{};                      // when half of the shortest lease is over; set while something is held
     std::map<store::Key, store::Write> undoes_;  // of every reservation that is there or may yet arrive
     bool handed_over_ = false;
 };
