@@ -29,7 +29,18 @@ enum class Order { kept, not_kept };
 
 constexpr ScanOptions at_once{.page_interval = Duration{0}, .pause = Duration{0}};
 
+class Lines final : public Log {
+  public:
+    void write(LogLevel, std::string_view line) override { text_.append(line) += '\n'; }
+    const std::string& text() const { return text_; }
+    void clear() { text_.clear(); }
+
+  private:
+    std::string text_;
+};
+
 struct World {
+    Lines log;
     std::shared_ptr<store::ItemStore> inner = open("memory:");
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
     testing::SeededRandom random{1};
@@ -55,7 +66,7 @@ struct World {
         return std::make_unique<Application>(
             store, ApplicationOptions{.transactions = {.strategy = Strategy::protocol, .lease = of},
                                       .sweep = false,
-                                      .runtime = {.clock = clock},
+                                      .runtime = {.clock = clock, .log = log},
                                       .executor = &later});
     }
     Sweeper sweeper(const ScanOptions& scan = at_once) { return Sweeper{other->coordinator(), {"balances"}, scan}; }
@@ -241,6 +252,53 @@ TEST_P(Sweeping, what_cannot_be_read_keeps_nothing_else_from_being_settled) {
     EXPECT_EQ(claimed(), 0u);
     clock.advance(lease);
     EXPECT_EQ(sweeper.sweep(), 1u) << "the slot is there still";
+}
+
+TEST_P(Sweeping, a_participant_that_was_lost_or_changed_by_hand_is_reported_and_nothing_is_called_done) {
+    const store::Key slot = slot_key("account-y", 1);
+    const Claim foreign{.tx = "theirs",
+                        .primary = slot_key("account-z", 1),
+                        .primary_epoch = 0,
+                        .lease = testing::ManualClock::default_start + hours{24},
+                        .priority = {}};
+    const std::map<std::string, std::vector<store::Write>> ways{
+        {"is gone", {{slot, store::Erase{}, {}}}},
+        {"was emptied", {{slot, store::Erase{}, {}}, fence_free_slot(slot, 0)}},
+        {"holds what theirs wrote",
+         {{slot, store::Erase{}, {}}, commit_free_slot(slot, 0, {.write_id = "theirs", .payload = {}})}},
+        {"is claimed by theirs", {{slot, store::Erase{}, {}}, prepare_slot(slot, 0, foreign, {})}},
+    };
+    for (const auto& [how, by_hand] : ways) {
+        SCOPED_TRACE(how);
+        World world{GetParam()};
+        world.die_after_the_commit();
+        for (const store::Write& write : by_hand)
+            ASSERT_TRUE(std::holds_alternative<store::Applied>(world.inner->write({&write, 1}).front()));
+        const std::optional<store::Item> changed = world.item(slot);
+        const std::string tx = *store::text(world.item(slot_key("account-x", 1)).value(), "write_id");
+        Sweeper sweeper = world.sweeper();
+        sweeper.sweep();
+        for (int pass = 0; pass < 3; ++pass) {
+            world.clock.advance(lease);
+            EXPECT_GE(sweeper.sweep(), 1u) << "it stays listed";
+            EXPECT_FALSE(world.is_done());
+            EXPECT_EQ(world.item(slot), changed);
+            const std::string said = world.log.text();
+            EXPECT_NE(said.find(tx), std::string::npos) << said;
+            EXPECT_NE(said.find("account-y"), std::string::npos) << said;
+            EXPECT_NE(said.find(how), std::string::npos) << said;
+            world.log.clear();
+        }
+    }
+}
+
+TEST_P(Sweeping, an_owner_marks_nothing_done_where_its_finalise_was_refused) {
+    transfer(*owner);
+    const store::Key slot = slot_key("account-y", 1);
+    const store::Write loss{slot, store::Erase{}, {}};
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&loss, 1}).front()));
+    later.drain();
+    EXPECT_FALSE(is_done());
 }
 
 /// Slots that as many owners have prepared, none of whom has come to its commit.

@@ -2,6 +2,9 @@
 
 #include "mutants.h"
 
+#include <varve/core/error.h>
+#include <varve/transactions/slot.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -11,6 +14,19 @@ namespace varve::transactions {
 namespace {
 
 constexpr std::size_t batch_writes_max = 500;
+
+/// Whether what transaction `tx` has prepared is where this write was to put it. Else the sweeper looks into it: a slot
+/// that is not the transaction's own was changed from outside.
+bool is_in_place(const std::string& tx, const store::Write& write, const store::WriteAnswer& answer) try {
+    if (std::holds_alternative<Failure>(answer)) return false;
+    const auto* refused = std::get_if<store::Refused>(&answer);
+    if (refused == nullptr || write.key.table != events_table().name) return true;
+    const Slot slot = decode_slot(write.key, refused->current);
+    const auto* committed = std::get_if<Committed>(&slot);
+    return committed != nullptr && committed->write_id == tx;
+} catch (const CorruptionError&) {
+    return false;
+}
 
 }  // namespace
 
@@ -50,13 +66,13 @@ void Finaliser::run() {
     std::vector<store::Write> done;
     std::size_t i = 0;
     for (Work& work : works) {
-        bool all_answered = true;
+        bool all_in_place = true;
         for (const bool tells : work.tells) {
-            all_answered = all_answered && !std::holds_alternative<Failure>(answers[i]);
+            all_in_place = all_in_place && is_in_place(work.tx, writes[i], answers[i]);
             if (tells && std::holds_alternative<store::Applied>(answers[i])) work.finalised(writes[i].key);
             ++i;
         }
-        if (work.done && (all_answered || VARVE_MUTANT("done before all is finalised")))
+        if (work.done && (all_in_place || VARVE_MUTANT("done before all is finalised")))
             done.push_back(*std::move(work.done));
     }
     if (!done.empty()) static_cast<void>(store_.write(done));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace varve::transactions {
@@ -23,10 +24,12 @@ class Finaliser {
 
     /// What is left to do of one transaction.
     struct Work {
+        std::string tx;
         std::vector<store::Write> writes;
         std::vector<bool> tells;  ///< of each write: whether `finalised` hears of it
         std::function<void(const store::Key&)> finalised;
-        std::optional<store::Write> done;  ///< goes out when all writes have been answered
+        /// Goes out when all writes have been applied, or refused because somebody was faster.
+        std::optional<store::Write> done;
     };
     void add(Work work);
 

@@ -127,7 +127,7 @@ std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content)
 
 void Attempt::finalise_in_background() {
     if (participants_.size() == 1) return;
-    Finaliser::Work work{.writes = {}, .tells = {}, .finalised = plan_.finalised, .done = {}};
+    Finaliser::Work work{.tx = claim_.tx, .writes = {}, .tells = {}, .finalised = plan_.finalised, .done = {}};
     for (std::size_t i = 1; i < participants_.size(); ++i) {
         const Participant& one = participants_[i];
         work.writes.push_back(finalise(one));

@@ -40,6 +40,34 @@ std::optional<Committed> unfinished_commit(const store::Key& key, const store::I
     return has_rows ? std::optional{std::move(*committed)} : std::nullopt;
 }
 
+/// Whether participant `index` is a slot that was reserved in vain: it becomes void, and then anybody's.
+bool may_be_anybodys(const store::Key& primary, const Committed& commit, std::size_t index) {
+    const std::string prefix = copied_attribute(index, "");
+    const auto copied = commit.payload.lower_bound(prefix);
+    return primary.partition == transaction_stream(commit.write_id) &&
+           (copied == commit.payload.end() || !copied->first.starts_with(prefix));
+}
+
+/// A participating slot is the commit's own for ever, from before it committed: what is not was changed from outside.
+/// The images of a row come and go.
+void check_is_own(const store::Key& slot, const std::optional<store::Item>& item, const Committed& commit) {
+    const Slot found = decode_slot(slot, item);
+    std::string what = " is gone";
+    if (const auto* pending = std::get_if<Pending>(&found)) {
+        if (pending->claim.tx == commit.write_id) return;
+        what = " is claimed by " + pending->claim.tx;
+    } else if (const auto* committed = std::get_if<Committed>(&found)) {
+        if (committed->write_id == commit.write_id) return;
+        what = " holds what " + committed->write_id + " wrote";
+    } else if (item) {
+        what = " was emptied";
+    }
+    throw CorruptionError("transaction " + commit.write_id + " has committed, but its slot " + store::to_string(slot) +
+                          what +
+                          ": it was changed from outside before it was finalised. It is left as it is, and the "
+                          "transaction without its done mark; restore the slot from a backup");
+}
+
 /// That item stays then, and the others go on.
 bool concerns_one_item(const Error& error) {
     return error.kind() == ErrorKind::corruption || error.kind() == ErrorKind::invalid;
@@ -107,9 +135,13 @@ void Sweeper::Source::settle_claims(std::span<const Resolver::Claimed> claimed) 
 void Sweeper::Source::finish(std::span<const Unfinished> commits, std::set<store::Key>& settled) try {
     std::vector<store::Key> participants;
     std::vector<std::size_t> commit_of;
+    std::vector<bool> stays_own;  // of each participant
     for (std::size_t i = 0; i < commits.size(); ++i) {
-        for (store::Key& key : c_.resolver().participants(commits[i].commit)) {
-            participants.push_back(std::move(key));
+        std::vector<store::Key> keys = c_.resolver().participants(commits[i].commit);
+        for (std::size_t k = 0; k < keys.size(); ++k) {
+            stays_own.push_back(keys[k].table == events_table().name &&
+                                !may_be_anybodys(commits[i].primary, commits[i].commit, k));
+            participants.push_back(std::move(keys[k]));
             commit_of.push_back(i);
         }
     }
@@ -119,6 +151,7 @@ void Sweeper::Source::finish(std::span<const Unfinished> commits, std::set<store
     std::vector<std::size_t> written_for;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const Committed& commit = commits[commit_of[i]].commit;
+        if (stays_own[i]) check_is_own(participants[i], items[i], commit);
         const std::optional<Claim> claim = items[i] ? claim_on(participants[i], *items[i]) : std::nullopt;
         if (!claim || claim->tx != commit.write_id) continue;
         writes.push_back(c_.resolver().finalise(participants[i], *items[i], commit));
