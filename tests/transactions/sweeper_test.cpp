@@ -524,6 +524,30 @@ TEST_P(Tombstones, beneath_an_intent_wait_for_its_outcome) {
     EXPECT_EQ(claimed(), 0u);
 }
 
+TEST_P(Tombstones, one_that_a_clock_far_ahead_has_left_keeps_no_other_from_being_collected) {
+    const auto leave_one = [&](const std::string& id) {
+        const auto expires = std::chrono::ceil<seconds>(clock.now() + hours{1}).time_since_epoch().count();
+        const store::Write write = write_row({"balances", id}, {}, {.rev = "w" + id, .expires = expires});
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&write, 1}).front()));
+    };
+    clock.advance(hours{2});  // the fixture's own
+    clock.jump(hours{240});
+    leave_one("ahead");
+    clock.jump(-hours{240});
+    leave_one("later");
+    Sweeper sweeper = this->sweeper();
+    sweeper.sweep();
+    clock.advance(hours{1} - seconds{1});
+    sweeper.sweep();
+    ASSERT_TRUE(item({"balances", "later"}));
+    ASSERT_TRUE(item({"balances", "ahead"}));
+    clock.advance(seconds{2});
+    sweeper.sweep();
+    EXPECT_FALSE(item({"balances", "later"}));
+    EXPECT_EQ(item({"balances", "ahead"}).has_value(), GetParam() == Order::not_kept)
+        << "a scan keeps no notes; there it hinders nobody";
+}
+
 TEST_P(Tombstones, the_collectors_checkpoint_stops_at_what_is_not_yet_due) {
     const auto row_of = [](int i) { return store::Key{"balances", "r" + std::to_string(i)}; };
     for (int i = 0; i < 600; ++i) {

@@ -41,7 +41,9 @@ std::size_t Sweeper::Changes::sweep() {
         if (table.name != events_table().name) collect_tombstones(table);
         const store::Position settled = table.unsettled.empty() ? table.seen : table.unsettled.front().position - 1;
         save(checkpoint_key("sweeper", table.name), settled, table.saved_seen);
-        save(checkpoint_key("collector", table.name), table.collected, table.saved_collected);
+        const store::Position collected =
+            table.overdated.empty() ? table.collected : std::min(table.collected, table.overdated.front().position - 1);
+        save(checkpoint_key("collector", table.name), collected, table.saved_collected);
         left += table.unsettled.size();
     }
     is_through_ = through;
@@ -73,20 +75,46 @@ void Sweeper::Changes::settle_due(Table& table) {
 }
 
 void Sweeper::Changes::collect_tombstones(Table& table) {
+    collect_overdated(table);
     for (;;) {
         const std::vector<store::Change> changes = c_.store().changes(table.name, table.collected, page_size);
         std::vector<store::Write> removals;
         store::Position collected = table.collected;
         for (const store::Change& change : changes) {
             if (const std::optional<Image> image = tombstone(change.record)) {
-                if (!is_over(*image)) break;
-                removals.push_back(remove_tombstone(change.record.key, *image));
+                if (is_over(*image)) {
+                    removals.push_back(remove_tombstone(change.record.key, *image));
+                } else if (!put_aside(table, change, *image)) {
+                    break;
+                }
             }
             collected = change.position;
         }
         if (!write(removals)) return;
         table.collected = collected;
         if (changes.empty() || collected < changes.back().position) return;
+    }
+}
+
+bool Sweeper::Changes::put_aside(Table& table, const store::Change& change, const Image& tombstone) {
+    if (*tombstone.expires <= c_.resolver().tombstone_expiry()) return false;
+    if (!table.overdated.empty() && change.position <= table.overdated.back().position) return true;
+    if (table.overdated.size() >= unsettled_max) return false;
+    table.overdated.push_back(
+        {change.position, change.record.key, tombstone, c_.runtime().clock.steady_now() + c_.options().retention});
+    return true;
+}
+
+void Sweeper::Changes::collect_overdated(Table& table) {
+    const SteadyTime now = c_.runtime().clock.steady_now();
+    std::vector<store::Write> removals;
+    for (const Overdated& one : table.overdated) {
+        if (one.due > now || removals.size() == page_size) break;
+        removals.push_back(remove_tombstone(one.key, one.tombstone));
+    }
+    if (write(removals)) {
+        table.overdated.erase(table.overdated.begin(),
+                              table.overdated.begin() + static_cast<std::ptrdiff_t>(removals.size()));
     }
 }
 
