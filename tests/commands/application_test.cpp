@@ -1,7 +1,11 @@
 #include "support/account.h"
+#include "support/hooked_store.h"
 
+#include <varve/locks/stored_lock.h>
 #include <varve/testing/counting_store.h>
+#include <varve/testing/manual_clock.h>
 
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -15,6 +19,21 @@ struct Fixture {
     std::shared_ptr<store::ItemStore> store = open("memory:");
     Application bank{store};
 };
+
+TEST(Application, its_sweeper_removes_what_dead_waiters_have_left_in_the_queues_of_locks) {
+    const auto store = std::make_shared<HookedStore>(open("memory:"));
+    testing::ManualClock clock;
+    std::promise<store::Key> removed;
+    store->before_write = [&](std::span<const store::Write> writes) {
+        if (std::holds_alternative<store::Erase>(writes.front().action)) removed.set_value(writes.front().key);
+    };
+    const Application bank{store, {.runtime = {.clock = clock}}};
+    const store::Write dead = locks::enqueue("a", 1, {.owner = "dead", .expires = clock.now()});
+    static_cast<void>(store->write({&dead, 1}));
+    clock.wait_for_sleepers(1);
+    clock.advance(std::chrono::minutes{1});
+    EXPECT_EQ(removed.get_future().get(), locks::queue_key("a", 1));
+}
 
 TEST(Application, a_command_appends_and_a_load_folds) {
     Fixture f;

@@ -8,6 +8,7 @@
 #include <varve/testing/seeded_random.h>
 
 #include <atomic>
+#include <limits>
 #include <semaphore>
 #include <thread>
 
@@ -24,6 +25,8 @@ struct World {
     ManualClock clock{ManualClock::Mode::auto_advance};
     testing::SeededRandom random{1};
     std::shared_ptr<store::ItemStore> store = open("memory:");
+
+    World() { store->ensure_table(locks::locks_table()); }
 
     /// A process.
     Locks process(std::shared_ptr<store::ItemStore> its_store) {
@@ -322,6 +325,223 @@ TEST(Locks, a_long_wait_keeps_its_place_alive) {
     hooked->before_read = [&] { locks.beat(); };
     EXPECT_FALSE(other.try_acquire("a", {.wait = 9s}));
     EXPECT_EQ(extended, 1);
+}
+
+// ---- wrong clocks
+
+TEST(WrongClocks, a_dead_holder_whose_clock_was_a_day_ahead_is_given_up_after_its_time_to_live) {
+    World world;
+    World ahead;
+    ahead.clock.jump(24h);
+    Locks dead = ahead.process(world.store);
+    const Lock lock = dead.acquire("a");
+    Locks locks = world.process();
+    const SteadyTime began = world.clock.steady_now();
+    const Lock next = locks.acquire("a", {.wait = 11s});
+    EXPECT_EQ(next.fence(), 2);
+    EXPECT_GE(world.clock.steady_now() - began, 10s);
+}
+
+TEST(WrongClocks, a_dead_waiter_whose_clock_was_a_day_ahead_blocks_nobody_for_longer) {
+    World world;
+    Locks locks = world.process();
+    static_cast<void>(world.store->write(std::vector{
+        locks::enqueue("a", 1, {.owner = "dead", .expires = world.clock.now() + 24h, .time_to_live = 3s}),
+        store::Write{locks::counter_key("a"), store::Put{{{"drawn", 1}}}},
+    }));
+    EXPECT_FALSE(locks.try_acquire("a", {.wait = 2s}));
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 2s})) << "what it has seen before counts";
+    EXPECT_EQ(locks.metrics().cleaned, 1u);
+}
+
+TEST(WrongClocks, a_holder_with_a_longer_time_to_live_is_given_its_own) {
+    World world;
+    Locks patient{world.store, {.time_to_live = 60s, .heartbeat_thread = false}, {world.clock, world.random}};
+    const Lock lock = patient.acquire("a");
+    Locks locks = world.process();
+    EXPECT_FALSE(locks.try_acquire("a", {.wait = 50s}));
+    EXPECT_FALSE(lock.is_lost());
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 11s}));
+}
+
+TEST(WrongClocks, a_holder_whose_clock_was_set_a_day_ahead_lives_on_by_its_heartbeats) {
+    World world;
+    World ahead;
+    Locks owner = ahead.process(world.store);
+    const Lock lock = owner.acquire("a");
+    Locks other = world.process();
+    ahead.clock.jump(24h);
+    for (int beats = 0; beats < 6; ++beats) {
+        ahead.clock.advance(5s);
+        owner.beat();
+        EXPECT_FALSE(other.try_acquire("a", {.wait = 5s}));
+    }
+    EXPECT_FALSE(lock.is_lost());
+}
+
+TEST(WrongClocks, a_heartbeat_always_moves_the_expiry_forwards) {
+    World world;
+    Locks locks = world.process();
+    const Lock lock = locks.acquire("a");
+    for (const Duration jump : {Duration{-24h}, Duration{1s}, Duration{-1s}, Duration{48h}, Duration{-48h}}) {
+        world.clock.jump(jump);
+        const Time before = locks.inspect("a").holder.expires;
+        world.clock.advance(5s);
+        locks.beat();
+        EXPECT_GT(locks.inspect("a").holder.expires, before);
+        EXPECT_FALSE(lock.is_lost());
+    }
+}
+
+TEST(WrongClocks, who_counts_its_own_place_as_over_renews_it_before_it_enters) {
+    World world;
+    Locks locks = world.process();
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks other = world.process(hooked);
+    std::vector<std::string> writes;
+    hooked->before_write = [&](std::span<const store::Write> all) {
+        const store::Key& key = all.front().key;
+        if (locks::ticket_of(key) && std::holds_alternative<store::Put>(all.front().action)) world.clock.jump(1h);
+        writes.push_back(locks::ticket_of(key) ? "place" : std::get<std::string>(key.sort));
+    };
+    hooked->after_write = [&](std::span<const store::Write> all, auto&) {
+        // Written by a clock that was behind: by now it is over.
+        if (locks::ticket_of(all.front().key) && std::holds_alternative<store::Put>(all.front().action))
+            world.clock.jump(1h);
+    };
+    const Lock lock = other.acquire("a");
+    EXPECT_EQ(writes, (std::vector<std::string>{"counter", "place", "place", "holder"}));
+}
+
+// ---- evicting, and what the dead leave
+
+TEST(Evict, a_holder_that_is_evicted_lets_the_next_one_in_and_learns_that_it_has_lost) {
+    World world;
+    Locks locks = world.process();
+    Locks other = world.process();
+    const Lock lock = locks.acquire("a");
+    EXPECT_FALSE(other.evict("a", 7));
+    EXPECT_FALSE(other.evict("b", 1));
+    EXPECT_TRUE(other.evict("a", other.inspect("a").holder.ticket));
+    EXPECT_FALSE(other.evict("a", 1));
+    const Lock next = other.acquire("a", {.wait = 0s});
+    EXPECT_EQ(next.fence(), 2);
+    world.clock.advance(5s);
+    locks.beat();
+    other.beat();
+    EXPECT_TRUE(lock.is_lost());
+    EXPECT_FALSE(next.is_lost());
+}
+
+TEST(Evict, who_was_evicted_is_told_so) {
+    World world;
+    Locks locks = world.process();
+    const Lock lock = locks.acquire("a");
+    EXPECT_TRUE(locks.evict("a", lock.ticket()));
+    world.clock.advance(5s);
+    locks.beat();
+    try {
+        lock.check();
+        FAIL() << "it was lost";
+    } catch (const LeaseLostError& error) {
+        EXPECT_NE(std::string{error.what()}.find("evict"), std::string::npos) << error.what();
+    }
+}
+
+TEST(Evict, a_place_in_the_queue_can_be_taken_from_a_dead_waiter) {
+    World world;
+    Locks locks = world.process();
+    const store::Write dead =
+        locks::enqueue("a", 3, {.owner = "dead", .expires = world.clock.now() + 24h, .time_to_live = 24h});
+    const store::Write counter{locks::counter_key("a"), store::Put{{{"drawn", 3}}}};
+    static_cast<void>(world.store->write(std::vector{dead, counter}));
+    EXPECT_FALSE(locks.try_acquire("a", {.wait = 0s}));
+    EXPECT_TRUE(locks.evict("a", 3));
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 0s}));
+}
+
+TEST(Evict, repeats_what_was_not_answered) {
+    World world;
+    Locks locks = world.process();
+    const Lock lock = locks.acquire("a");
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    int failures = 0;
+    hooked->after_write = [&](auto, std::vector<store::WriteAnswer>& answers) {
+        if (++failures > 3) return;
+        for (auto& answer : answers) answer = Failure{ErrorKind::unavailable, true, "no answer"};
+    };
+    Locks other = world.process(hooked);
+    EXPECT_TRUE(other.evict("a", 1));
+    EXPECT_TRUE(other.inspect("a").holder.is_free());
+}
+
+TEST(Leftovers, a_wait_of_zero_gets_in_behind_any_number_of_places_that_are_over) {
+    World world;
+    Locks locks = world.process();
+    std::vector<store::Write> dead{{locks::counter_key("a"), store::Put{{{"drawn", 500}}}}};
+    for (int i = 1; i <= 500; ++i)
+        dead.push_back(locks::enqueue("a", i, {.owner = "dead", .expires = world.clock.now() - 1s}));
+    static_cast<void>(world.store->write(dead));
+    EXPECT_TRUE(locks.try_acquire("a", {.wait = 0s}));
+    EXPECT_EQ(locks.metrics().cleaned, 500u);
+    EXPECT_TRUE(locks.inspect("a").queue.empty());
+}
+
+TEST(Leftovers, places_of_the_dead_in_queues_that_nobody_joins_are_collected_and_no_others) {
+    World world;
+    Locks locks = world.process();
+    const Lock held = locks.acquire("held");
+    std::vector<store::Write> rows;
+    for (int i = 1; i <= 300; ++i) {
+        const std::string name = "a" + std::to_string(i);
+        rows.push_back(locks::enqueue(name, 1, {.owner = "dead", .expires = world.clock.now() + 1s}));
+        rows.push_back(locks::enqueue(name, 2, {.owner = "ahead", .expires = world.clock.now() + 24h}));
+        rows.push_back(
+            locks::enqueue(name, 3, {.owner = "patient", .expires = world.clock.now() + 24h, .time_to_live = 24h}));
+    }
+    rows.push_back({locks::queue_key("b", 1), store::Put{{{"owner", std::int64_t{1}}}}, {}});
+    static_cast<void>(world.store->write(rows));
+    const auto pass = [&] {
+        while (!locks.collect_page()) {
+        }
+    };
+    pass();
+    EXPECT_EQ(locks.metrics().cleaned, 0u);
+    world.clock.advance(5s);
+    locks.beat();
+    pass();
+    EXPECT_EQ(locks.metrics().cleaned, 300u);
+    world.clock.advance(5s);
+    locks.beat();
+    pass();
+    EXPECT_EQ(locks.metrics().cleaned, 600u);
+    EXPECT_EQ(locks.inspect("a1").queue.size(), 1u);
+    EXPECT_FALSE(held.is_lost());
+    EXPECT_EQ(locks.inspect("held").queue.size(), 1u);
+}
+
+TEST(Leftovers, a_counter_or_a_fence_at_its_end_is_an_error_that_says_so) {
+    World world;
+    Locks locks = world.process();
+    constexpr std::int64_t end = std::numeric_limits<std::int64_t>::max();
+    const auto message = [&](const char* name) -> std::string {
+        try {
+            static_cast<void>(locks.acquire(name));
+        } catch (const CorruptionError& error) {
+            return error.what();
+        }
+        return "no error";
+    };
+    static_cast<void>(world.store->write(std::vector{
+        store::Write{locks::counter_key("a"), store::Put{{{"drawn", end}}}},
+        store::Write{locks::counter_key("b"), store::Put{{{"drawn", end - 1}}}},
+        store::Write{locks::counter_key("c"), store::Put{{{"drawn", std::int64_t{-3}}}}},
+        locks::enter("d", {}, {.fence = end, .owner = "dead", .ticket = 1}),
+    }));
+    EXPECT_NE(message("a").find("last ticket"), std::string::npos) << message("a");
+    EXPECT_EQ(locks.acquire("b").ticket(), end);
+    EXPECT_NE(message("c").find("cannot be read"), std::string::npos) << message("c");
+    EXPECT_NE(message("d").find("fence"), std::string::npos) << message("d");
 }
 
 // ---- answers that do not come

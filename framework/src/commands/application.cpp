@@ -116,6 +116,8 @@ void Application::add_projection(std::string_view aggregate,
 void Application::sweep(const std::stop_token& stop) {
     std::unique_ptr<Sweeper> sweeper;
     std::set<std::string, std::less<>> tables;
+    // A program that runs for a moment leaves this to those that stay.
+    SteadyTime collects_at = options_.runtime.clock.steady_now() + std::chrono::minutes{1};
     while (!stop.stop_requested()) {
         try {
             if (auto names = row_tables_.names(); names != tables) {
@@ -127,6 +129,8 @@ void Application::sweep(const std::stop_token& stop) {
                     std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()), options_.scan);
             }
             sweeper->sweep();
+            const SteadyTime now = options_.runtime.clock.steady_now();
+            if (now >= collects_at && locks_.collect_page()) collects_at = now + std::chrono::hours{1};
         } catch (const std::exception& error) {
             options_.runtime.log.write(LogLevel::warning, std::string{"the sweeper will try again: "} + error.what());
         }

@@ -1,9 +1,12 @@
 #include "acquisition.h"
 
+#include "sightings.h"
+
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace varve {
 
@@ -36,7 +39,7 @@ Locks::Acquisition::~Acquisition() {
     }
 }
 
-std::optional<Holder> Locks::Acquisition::run() {
+std::optional<Locks::Entered> Locks::Acquisition::run() {
     std::optional<Backoff> silent;
     for (;;) {
         std::size_t distance = 0;
@@ -66,27 +69,29 @@ std::optional<Holder> Locks::Acquisition::run() {
 std::size_t Locks::Acquisition::advance() {
     if (ticket_ == 0) {
         const View view = look({});
-        const std::size_t distance = std::max<std::size_t>(ahead(view), view.holder.is_free_at(clock().now()) ? 0 : 1);
+        const std::size_t distance = std::max<std::size_t>(view.ahead, is_free(view.holder) ? 0 : 1);
         if (!std::exchange(measured_, true)) l_.metrics_.queue_length = distance;
         if (distance > 0 && options_.wait <= Duration::zero()) return distance;
         draw_ticket(view.drawn);
     }
     queue_up();
     const View view = look(std::get<std::string>(queue_key(name_, ticket_).sort));
-    const std::size_t distance = ahead(view);
-    const Time now = clock().now();
-    const bool in_the_queue =
-        !view.rows.empty() && view.rows.back().ticket == ticket_ && view.rows.back().row.owner == owner_;
-    if (!in_the_queue && !view.more) queued_ = false;  // somebody took it for expired
-    if (view.holder.owner == owner_ && view.holder.expires > now + l_.options_.time_to_live / 2) {
-        entered_ = view.holder;  // the answer got lost
+    if (!view.own && view.complete) queued_ = false;  // somebody took it for expired
+    // To others it may be over as well: those behind it would enter beside it.
+    const bool own_is_over = view.own && view.own->expires <= clock().now();
+    if (own_is_over) renew_at_ = clock().steady_now();
+    const bool mine = view.holder.owner == owner_;
+    if (mine && trying_ && clock().steady_now() < trying_since_ + l_.options_.time_to_live / 2) {
+        entered_ = {view.holder, trying_since_ + l_.options_.time_to_live};  // the answer got lost
         return 0;
     }
     // Without half its time left even an own entering is repeated: the heartbeat might come too late for it.
-    if (in_the_queue && distance == 0 && (view.holder.is_free_at(now) || view.holder.owner == owner_)) {
-        enter(view.holder);
-    }
-    return entered_ ? 0 : std::max<std::size_t>(distance, 1);
+    if (view.own && !own_is_over && view.ahead == 0 && (mine || is_free(view.holder))) enter(view.holder);
+    return entered_ ? 0 : std::max<std::size_t>(view.ahead, 1);
+}
+
+bool Locks::Acquisition::is_free(const Holder& holder) const {
+    return holder.is_free() || l_.sightings_->is_over(holder_key(name_), holder.claim());
 }
 
 Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) {
@@ -99,43 +104,41 @@ Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) 
     if (!first) query.last = last_part;
     for (;;) {
         const store::Page page = l_.store_->query(query);
+        std::vector<store::Write> over;
         for (const store::Record& record : page.records) {
             if (const std::optional<Ticket> ticket = ticket_of(record.key)) {
-                view.rows.push_back({*ticket, decode_queued(record.key, record.item)});
+                Queued row = decode_queued(record.key, record.item);
+                if (*ticket == ticket_ && row.owner == owner_) {
+                    view.own = std::move(row);
+                } else if (l_.sightings_->is_over(record.key, row)) {
+                    over.push_back(clean(name_, *ticket, row));
+                } else {
+                    ++view.ahead;
+                }
             } else if (record.key == holder_key(name_)) {
                 view.holder = decode_holder(record.key, record.item);
             } else {
                 view.drawn = decode_counter(record.key, record.item);
             }
         }
-        view.more = page.next.has_value();
-        if (!view.more || view.rows.size() >= rows_looked_at) return view;
+        if (!over.empty()) {
+            for (const store::WriteAnswer& answer : l_.store_->write(over)) {
+                l_.metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
+            }
+        }
+        view.complete = !page.next;
+        if (view.complete || view.ahead >= rows_looked_at) return view;
         query.next = page.next;
     }
 }
 
-std::size_t Locks::Acquisition::ahead(const View& view) {
-    std::size_t alive = 0;
-    std::vector<store::Write> expired;
-    const Time now = clock().now();
-    for (const auto& [ticket, row] : view.rows) {
-        if (ticket == ticket_) continue;
-        if (row.expires > now) {
-            ++alive;
-        } else {
-            expired.push_back(clean(name_, ticket, row));
-        }
-    }
-    if (!expired.empty()) {
-        for (const store::WriteAnswer& answer : l_.store_->write(expired)) {
-            l_.metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
-        }
-    }
-    return view.more ? std::max(alive, rows_looked_at) : alive;
-}
-
 void Locks::Acquisition::draw_ticket(Ticket drawn) {
     for (;;) {
+        if (drawn == std::numeric_limits<Ticket>::max()) {
+            throw CorruptionError("the lock '" + name_ + "' has given its last ticket, " + std::to_string(drawn) +
+                                  ", as only a change by hand can bring about; erase " +
+                                  store::to_string(counter_key(name_)) + " while nobody holds it or waits");
+        }
         // Without an answer the number may be taken, by nobody: the next attempt draws another one.
         const store::WriteAnswer answer = write(draw(name_, drawn));
         const auto* refused = std::get_if<store::Refused>(&answer);
@@ -145,39 +148,67 @@ void Locks::Acquisition::draw_ticket(Ticket drawn) {
     ticket_ = drawn + 1;
 }
 
+Queued Locks::Acquisition::place() const {
+    const Duration lives = l_.options_.time_to_live;
+    return {.owner = owner_, .expires = later_expiry(clock(), lives, stored_expiry_), .time_to_live = lives};
+}
+
 void Locks::Acquisition::queue_up() {
-    if (queued_ && clock().now() < queued_until_ - l_.options_.time_to_live / 2) return;
+    const SteadyTime now = clock().steady_now();
+    if (queued_ && now < renew_at_) return;
+    const Queued row = place();
     if (queued_) {
-        const Queued row{.owner = owner_, .expires = expiry()};
         const store::WriteAnswer answer = write(extend(name_, ticket_, row));
         const auto* refused = std::get_if<store::Refused>(&answer);
-        queued_until_ = row.expires;
-        if (refused == nullptr) return;
-        // Gone: somebody took it for expired. Else it expires later than this clock would have it now.
+        if (refused == nullptr) {
+            stored_expiry_ = row.expires;
+            renew_at_ = now + l_.options_.time_to_live / 2;
+            return;
+        }
         queued_ = refused->current.has_value();
-        if (queued_) return;
+        if (queued_) {  // an earlier request got through that had it expire later: the next one goes beyond it
+            stored_expiry_ = decode_queued(queue_key(name_, ticket_), *refused->current).expires;
+            return;
+        }
+        // Gone: somebody took it for expired.
     }
-    const Queued row{.owner = owner_, .expires = expiry()};
     maybe_queued_ = true;
     const store::WriteAnswer answer = write(enqueue(name_, ticket_, row));
-    queued_until_ = row.expires;
+    stored_expiry_ = row.expires;
+    renew_at_ = now + l_.options_.time_to_live / 2;
     if (const auto* refused = std::get_if<store::Refused>(&answer)) {
         const Queued there = decode_queued(queue_key(name_, ticket_), refused->current.value());
         if (there.owner != owner_) {
             throw CorruptionError("ticket " + std::to_string(ticket_) + " of the lock '" + name_ +
                                   "' was given twice; its counter was changed by hand or lost");
         }
-        queued_until_ = there.expires;
+        stored_expiry_ = there.expires;
+        renew_at_ = now;
     }
     queued_ = true;
 }
 
 void Locks::Acquisition::enter(const Holder& read) {
-    const Holder next{.fence = read.fence + 1, .owner = owner_, .ticket = ticket_, .expires = expiry()};
+    if (read.fence == std::numeric_limits<Fence>::max()) {
+        throw CorruptionError("the fence of the lock '" + name_ + "' stands at " + std::to_string(read.fence) +
+                              " and cannot grow any more, as only a change by hand can bring about; use another name");
+    }
+    const SteadyTime now = clock().steady_now();
+    if (!trying_) trying_since_ = now;
+    const Duration lives = l_.options_.time_to_live;
+    const Holder next{.fence = read.fence + 1,
+                      .owner = owner_,
+                      .ticket = ticket_,
+                      .expires = clock().now() + lives,
+                      .time_to_live = lives};
     trying_ = next;
     const store::WriteAnswer answer = write(locks::enter(name_, read, next));
+    if (std::holds_alternative<store::Applied>(answer)) {
+        entered_ = {next, now + lives};
+    } else if (decode_holder(holder_key(name_), std::get<store::Refused>(answer).current).owner == owner_) {
+        return;  // an earlier request got through: the next look sees it
+    }
     trying_.reset();
-    if (std::holds_alternative<store::Applied>(answer)) entered_ = next;
 }
 
 bool Locks::Acquisition::is_over() const {

@@ -17,23 +17,24 @@ class Locks::Acquisition {
     Acquisition& operator=(const Acquisition&) = delete;
 
     /// Nullopt: the wait is over.
-    std::optional<locks::Holder> run();
+    std::optional<Entered> run();
 
   private:
     /// A lock as it was looked at, not at one moment: the writes that follow are conditional.
     struct View {
         locks::Ticket drawn = 0;
         locks::Holder holder;
-        std::vector<State::Waiting> rows;  // from the front, at most rows_looked_at
-        bool more = false;                 // there are more rows before the last one asked for
+        std::size_t ahead = 0;             // places of others that are alive; counting ends at rows_looked_at
+        std::optional<locks::Queued> own;  // the own place
+        bool complete = true;              // all places were seen up to the last one asked for
     };
 
     /// One attempt at getting in; throws if the store gives no answer, and can then simply be repeated. The distance
     /// from the front; 0: in.
     std::size_t advance();
+    /// Removes on its way the places whose time is over.
     View look(const std::string& last_part);
-    /// What of the rows is alive and ahead; removes what has expired.
-    std::size_t ahead(const View& view);
+    bool is_free(const locks::Holder& holder) const;
     void draw_ticket(locks::Ticket drawn);
     void queue_up();
     void enter(const locks::Holder& read);
@@ -42,7 +43,7 @@ class Locks::Acquisition {
     void leave(const RetryPolicy& policy);
     /// The answer to a single write; throws if there is none.
     store::WriteAnswer write(const store::Write& write);
-    Time expiry() const { return clock().now() + l_.options_.time_to_live; }
+    locks::Queued place() const;
     Clock& clock() const { return l_.runtime_.clock; }
 
     Locks& l_;
@@ -54,9 +55,11 @@ class Locks::Acquisition {
     locks::Ticket ticket_ = 0;             // 0: none yet
     bool queued_ = false;                  // as far as is known
     bool maybe_queued_ = false;            // a row may be there
-    Time queued_until_;                    // of the row, as last confirmed
+    SteadyTime renew_at_{};                // of the row, when half of its time is over
+    Time stored_expiry_{};                 // of the row, as last known
     std::optional<locks::Holder> trying_;  // an entering that was sent and not answered
-    std::optional<locks::Holder> entered_;
+    SteadyTime trying_since_{};            // the first of these
+    std::optional<Entered> entered_;
 };
 
 }  // namespace varve

@@ -13,7 +13,8 @@ namespace varve::locks {
 /// is told after the release; it may ask and release the lock, hence a recursive one.
 class Held {
   public:
-    Held(Locks& locks, std::string name, Holder holder, std::function<void()> on_lost);
+    /// `until`: when its time to live is over, counted from before it was entered.
+    Held(Locks& locks, std::string name, Holder holder, SteadyTime until, std::function<void()> on_lost);
 
     const std::string& name() const { return name_; }
     const Holder& holder() const { return holder_; }  ///< as it was when it was entered
@@ -27,12 +28,13 @@ class Held {
 
     // For the heartbeat.
 
-    /// When it is to come; Time::max() if no longer.
-    Time next_beat() const;
-    /// The holder with the expiry that a heartbeat sent at `now` would give it; nullopt: there is none to send.
-    std::optional<Holder> extended(Time now);
-    void confirmed(Time expires);
-    void unanswered(Time now);
+    /// When it is to come; SteadyTime::max() if no longer.
+    SteadyTime next_beat() const;
+    /// The holder with the expiry that a heartbeat sent at `now` gives it; nullopt: there is none to send.
+    std::optional<Holder> extended(SteadyTime now);
+    /// The heartbeat that was sent at `sent` got through.
+    void confirmed(SteadyTime sent, Time expires);
+    void unanswered();
     void refused(const Holder& current);
 
   private:
@@ -42,11 +44,12 @@ class Held {
     Locks& locks_;
     const std::string name_;
     const Holder holder_;
-    const Time since_;
+    const SteadyTime since_;
     const std::function<void()> on_lost_;
     mutable std::recursive_mutex mutex_;
-    Time expires_;           // guarded by mutex_
-    Time next_beat_;         // guarded by mutex_
+    SteadyTime until_;       // guarded by mutex_
+    SteadyTime next_beat_;   // guarded by mutex_
+    Time stored_expiry_;     // guarded by mutex_
     bool released_ = false;  // guarded by mutex_
     std::string why_;        // guarded by mutex_; not empty: lost
     std::stop_source lost_;

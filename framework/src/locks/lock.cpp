@@ -7,18 +7,19 @@
 namespace varve {
 namespace locks {
 
-Held::Held(Locks& locks, std::string name, Holder holder, std::function<void()> on_lost)
+Held::Held(Locks& locks, std::string name, Holder holder, SteadyTime until, std::function<void()> on_lost)
     : locks_(locks),
       name_(std::move(name)),
       holder_(std::move(holder)),
-      since_(locks.runtime_.clock.now()),
+      since_(locks.runtime_.clock.steady_now()),
       on_lost_(std::move(on_lost)),
-      expires_(holder_.expires),
-      next_beat_(expires_ - locks.options_.time_to_live / 2) {}
+      until_(until),
+      next_beat_(until - locks.options_.time_to_live / 2),
+      stored_expiry_(holder_.expires) {}
 
 bool Held::is_lost() {
     const std::lock_guard lock{mutex_};
-    if (!released_ && why_.empty() && locks_.runtime_.clock.now() >= expires_) {
+    if (!released_ && why_.empty() && locks_.runtime_.clock.steady_now() >= until_) {
         lose("no heartbeat got through before its time was over");
     }
     return !why_.empty();
@@ -47,42 +48,46 @@ bool Held::end() {
 }
 
 void Held::over() {
-    const Duration held = locks_.runtime_.clock.now() - since_;
+    const Duration held = locks_.runtime_.clock.steady_now() - since_;
     locks_.metrics_.held_us += static_cast<std::uint64_t>(std::max<Duration::rep>(held.count(), 0));
     --locks_.metrics_.holding;
 }
 
-Time Held::next_beat() const {
+SteadyTime Held::next_beat() const {
     const std::lock_guard lock{mutex_};
-    return released_ || !why_.empty() ? Time::max() : next_beat_;
+    return released_ || !why_.empty() ? SteadyTime::max() : next_beat_;
 }
 
-std::optional<Holder> Held::extended(Time now) {
+std::optional<Holder> Held::extended(SteadyTime now) {
     const std::lock_guard lock{mutex_};
     if (released_ || is_lost() || now < next_beat_) return std::nullopt;
     Holder next = holder_;
-    next.expires = now + locks_.options_.time_to_live;
+    next.expires = later_expiry(locks_.runtime_.clock, locks_.options_.time_to_live, stored_expiry_);
     return next;
 }
 
-void Held::confirmed(Time expires) {
+void Held::confirmed(SteadyTime sent, Time expires) {
     const std::lock_guard lock{mutex_};
-    expires_ = expires;
-    next_beat_ = expires - locks_.options_.time_to_live / 2;
+    until_ = sent + locks_.options_.time_to_live;
+    next_beat_ = sent + locks_.options_.time_to_live / 2;
+    stored_expiry_ = expires;
     ++locks_.metrics_.heartbeats;
 }
 
-void Held::unanswered(Time now) {
+void Held::unanswered() {
     const std::lock_guard lock{mutex_};
-    next_beat_ = now + locks_.options_.time_to_live / 16;
+    next_beat_ = locks_.runtime_.clock.steady_now() + locks_.options_.time_to_live / 16;
 }
 
 void Held::refused(const Holder& current) {
     const std::lock_guard lock{mutex_};
     if (released_ || is_lost()) return;
     if (current.revision() == holder_.revision()) {
-        // It expires later than this heartbeat would have it: an earlier one got through, or the clock was set back.
-        confirmed(current.expires);
+        // An earlier heartbeat got through that had it expire later. Nobody knows when; the next one goes beyond it.
+        stored_expiry_ = current.expires;
+        next_beat_ = locks_.runtime_.clock.steady_now();
+    } else if (current.is_free() && current.fence == holder_.fence) {
+        lose("it was taken away, as Locks::evict does");
     } else {
         lose("somebody else has entered it since, it is at fence " + std::to_string(current.fence));
     }

@@ -1,17 +1,22 @@
 #include "acquisition.h"
 #include "held.h"
+#include "sightings.h"
 
 #include <varve/core/error.h>
 #include <varve/core/retry.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace varve {
 
 using namespace locks;
 
 Locks::Locks(std::shared_ptr<store::ItemStore> store, const LocksOptions& options, Runtime runtime)
-    : store_(std::move(store)), options_(options), runtime_(runtime) {
+    : store_(std::move(store)),
+      options_(options),
+      runtime_(runtime),
+      sightings_(std::make_unique<locks::Sightings>(runtime.clock, options.time_to_live)) {
     if (options_.time_to_live <= Duration::zero()) throw InvalidError("a lock's time to live must be positive");
 }
 
@@ -33,9 +38,9 @@ Lock Locks::acquire(std::string_view name, const AcquireOptions& options) {
 std::optional<Lock> Locks::try_acquire(std::string_view name, const AcquireOptions& options) {
     ensure_table();
     Acquisition acquisition{*this, std::string{name}, options};
-    std::optional<Holder> holder = acquisition.run();
-    if (!holder) return std::nullopt;
-    return hold(std::string{name}, std::move(*holder), options);
+    std::optional<Entered> entered = acquisition.run();
+    if (!entered) return std::nullopt;
+    return hold(std::string{name}, std::move(*entered), options);
 }
 
 std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
@@ -81,9 +86,52 @@ Locks::State Locks::inspect(std::string_view name) {
     return state;
 }
 
-Lock Locks::hold(const std::string& name, Holder holder, const AcquireOptions& options) {
+bool Locks::evict(std::string_view name, Ticket ticket) {
+    ensure_table();
+    const std::string of{name};
+    const std::vector<store::Key> keys{holder_key(of), queue_key(of, ticket)};
+    bool was_there = false;
+    for (Backoff backoff{RetryPolicy::waiting(options_.time_to_live), runtime_};;) {
+        const std::vector<std::optional<store::Item>> items = store_->read(keys);
+        const Holder holder = decode_holder(keys[0], items[0]);
+        std::vector<store::Write> writes;
+        if (!holder.is_free() && holder.ticket == ticket) writes.push_back(release(of, holder));
+        if (items[1]) writes.push_back(leave(of, ticket, decode_queued(keys[1], *items[1]).owner));
+        if (writes.empty()) return was_there;
+        was_there = true;
+        for (const store::WriteAnswer& answer : store_->write(writes)) {
+            const auto* failure = std::get_if<Failure>(&answer);
+            if (failure != nullptr && (!worth_repeating(*failure) || !backoff.next())) raise_certain(*failure);
+        }
+    }
+}
+
+bool Locks::collect_page() {
+    ensure_table();
+    const store::Page page = store_->scan({.table = locks_table().name, .next = std::exchange(collected_, {})});
+    std::vector<store::Write> removals;
+    for (const store::Record& record : page.records) {
+        try {
+            const std::optional<Ticket> ticket = ticket_of(record.key);
+            if (!ticket) continue;
+            const Queued row = decode_queued(record.key, record.item);
+            if (sightings_->is_over(record.key, row)) removals.push_back(clean(record.key.partition, *ticket, row));
+        } catch (const CorruptionError&) {
+            // Whoever takes that lock is told.
+        }
+    }
+    if (!removals.empty()) {
+        for (const store::WriteAnswer& answer : store_->write(removals)) {
+            metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
+        }
+    }
+    collected_ = page.next;
+    return !collected_;
+}
+
+Lock Locks::hold(const std::string& name, Entered entered, const AcquireOptions& options) {
     ++metrics_.holding;
-    auto held = std::make_shared<Held>(*this, name, std::move(holder), options.on_lost);
+    auto held = std::make_shared<Held>(*this, name, std::move(entered.holder), entered.until, options.on_lost);
     const std::lock_guard lock{mutex_};
     held_.push_back(held);
     if (options_.heartbeat_thread && !heartbeats_.joinable()) {
@@ -123,7 +171,7 @@ Duration Locks::beat() {
         const std::lock_guard lock{mutex_};
         all = held_;
     }
-    const Time now = runtime_.clock.now();
+    const SteadyTime now = runtime_.clock.steady_now();
     struct Due {
         std::shared_ptr<Held> held;
         Holder next;
@@ -150,18 +198,18 @@ Duration Locks::beat() {
         const store::WriteAnswer& answer = answers[2 * i];
         Held& held = *due[i].held;
         if (std::holds_alternative<store::Applied>(answer)) {
-            held.confirmed(due[i].next.expires);
+            held.confirmed(now, due[i].next.expires);
         } else if (const auto* refused = std::get_if<store::Refused>(&answer)) {
             held.refused(decode_holder(holder_key(held.name()), refused->current));
         } else {
-            held.unanswered(runtime_.clock.now());
+            held.unanswered();
         }
     }
-    Time next = Time::max();
+    SteadyTime next = SteadyTime::max();
     for (const std::shared_ptr<Held>& held : all) next = std::min(next, held->next_beat());
-    if (next == Time::max()) return options_.time_to_live / 4;
+    if (next == SteadyTime::max()) return options_.time_to_live / 4;
     // Not longer: a lock that is entered meanwhile may have less of its time left.
-    return std::clamp<Duration>(next - runtime_.clock.now(), std::chrono::milliseconds{1},
+    return std::clamp<Duration>(next - runtime_.clock.steady_now(), std::chrono::milliseconds{1},
                                 std::max<Duration>(options_.time_to_live / 4, std::chrono::milliseconds{1}));
 }
 

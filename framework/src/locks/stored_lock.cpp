@@ -14,6 +14,7 @@ constexpr std::string_view queue_prefix = "queue/";
 constexpr const char* drawn_attribute = "drawn";
 constexpr const char* owner_attribute = "owner";
 constexpr const char* expires_at_attribute = "expires_at";
+constexpr const char* time_to_live_attribute = "time_to_live";
 constexpr const char* store_expiry_attribute = "_expires";
 
 /// Clocks may disagree; what a store removes by itself must be long past for everybody.
@@ -33,6 +34,11 @@ Time time(std::int64_t micros) {
     return Time{Duration{micros}};
 }
 
+Duration time_to_live(const store::Item& item) {
+    const std::int64_t* micros = store::integer(item, time_to_live_attribute);
+    return micros != nullptr ? Duration{*micros} : Duration{};
+}
+
 std::int64_t store_expiry(Time expires) {
     return std::chrono::ceil<std::chrono::seconds>(expires + store_expiry_margin).time_since_epoch().count();
 }
@@ -48,8 +54,10 @@ store::Write write_holder(const std::string& name, const std::optional<std::stri
     auto& update = std::get<store::Update>(write.action);
     if (next.owner.empty()) {
         update.remove.emplace_back(expires_at_attribute);
+        update.remove.emplace_back(time_to_live_attribute);
     } else {
         update.set.emplace(expires_at_attribute, micros(next.expires));
+        update.set.emplace(time_to_live_attribute, next.time_to_live.count());
     }
     return write;
 }
@@ -96,6 +104,10 @@ std::optional<Ticket> ticket_of(const store::Key& key) {
     return ticket;
 }
 
+Time later_expiry(Clock& clock, Duration time_to_live, Time stored) {
+    return std::max(clock.now() + time_to_live, stored + Duration{1});
+}
+
 std::optional<std::string> Holder::revision() const {
     if (fence == 0) return std::nullopt;
     return owner.empty() ? std::to_string(fence) : std::to_string(fence) + "/" + owner;
@@ -104,7 +116,7 @@ std::optional<std::string> Holder::revision() const {
 Ticket decode_counter(const store::Key& key, const std::optional<store::Item>& item) {
     if (!item) return 0;
     const std::int64_t* drawn = store::integer(*item, drawn_attribute);
-    if (drawn == nullptr) unreadable(key);
+    if (drawn == nullptr || *drawn < 0) unreadable(key);
     return *drawn;
 }
 
@@ -112,7 +124,7 @@ Queued decode_queued(const store::Key& key, const store::Item& item) {
     const std::string* owner = store::text(item, owner_attribute);
     const std::int64_t* expires = store::integer(item, expires_at_attribute);
     if (owner == nullptr || expires == nullptr) unreadable(key);
-    return {.owner = *owner, .expires = time(*expires)};
+    return {.owner = *owner, .expires = time(*expires), .time_to_live = time_to_live(item)};
 }
 
 Holder decode_holder(const store::Key& key, const std::optional<store::Item>& item) {
@@ -121,11 +133,12 @@ Holder decode_holder(const store::Key& key, const std::optional<store::Item>& it
     if (!row.image.rev) return {};
     auto data = json::decode<HolderData>(row.image.data.value_or(""));
     const std::int64_t* expires = store::integer(*item, expires_at_attribute);
-    if (!data || data->fence == 0 || (!data->owner.empty() && expires == nullptr)) unreadable(key);
+    if (!data || data->fence < 1 || (!data->owner.empty() && expires == nullptr)) unreadable(key);
     return {.fence = data->fence,
             .owner = std::move(data->owner),
             .ticket = data->ticket,
-            .expires = expires != nullptr ? time(*expires) : Time{}};
+            .expires = expires != nullptr ? time(*expires) : Time{},
+            .time_to_live = time_to_live(*item)};
 }
 
 store::Write draw(const std::string& name, Ticket drawn) {
@@ -137,6 +150,7 @@ store::Write enqueue(const std::string& name, Ticket ticket, const Queued& row) 
     return {queue_key(name, ticket),
             store::Put{{{owner_attribute, row.owner},
                         {expires_at_attribute, micros(row.expires)},
+                        {time_to_live_attribute, row.time_to_live.count()},
                         {store_expiry_attribute, store_expiry(row.expires)}}},
             !store::item_exists()};
 }

@@ -18,9 +18,14 @@
 
 namespace varve {
 
+namespace locks {
+class Sightings;
+}
+
 struct LocksOptions {
     /// How long a process that falls silent keeps its locks and its places in queues. Heartbeats come at half of it.
-    /// Clocks that disagree by more make locks change hands too early, which fenced transactions survive.
+    /// Clocks that disagree by more make locks change hands too early, which fenced transactions survive; never too
+    /// late, since whoever waits measures the silence by its own steady clock.
     Duration time_to_live = std::chrono::seconds{10};
     /// Whether heartbeats have a thread, which begins with the first lock. Without it, whoever holds locks calls
     /// beat().
@@ -86,6 +91,19 @@ class Locks {
     };
     State inspect(std::string_view name);
 
+    /// For operators: takes the lock, or the place in its queue, from whoever drew `ticket`, as `inspect` shows it,
+    /// without waiting for its time to be over. A holder that lives learns of it by its next heartbeat, and nothing
+    /// that is fenced by its lock commits from now on; a waiter that lives queues up again in its old place. False:
+    /// this ticket has neither, any more. The store's errors if it does not answer; then repeat it.
+    ///
+    ///     locks.evict("month-end", locks.inspect("month-end").holder.ticket);
+    bool evict(std::string_view name, locks::Ticket ticket);
+
+    /// For whoever tidies up in the background, as an Application does: reads the next page of all locks and removes
+    /// places in queues whose time is over. Who joins a queue does that for itself; this is for queues that nobody
+    /// joins any more. True: that was the last page, the next call begins anew. One thread at a time.
+    bool collect_page();
+
     /// Heartbeats for what is due, all in one batch; tells how long until the next is. For owners without a heartbeat
     /// thread. Never throws the store's errors: what got no answer is tried again, until the time to live is over.
     Duration beat();
@@ -98,13 +116,19 @@ class Locks {
     class Acquisition;
 
     void ensure_table();
-    Lock hold(const std::string& name, locks::Holder holder, const AcquireOptions& options);
+    struct Entered {
+        locks::Holder holder;
+        SteadyTime until;  ///< when its time to live is over, counted from before it was entered
+    };
+    Lock hold(const std::string& name, Entered entered, const AcquireOptions& options);
     void let_go(locks::Held& held) noexcept;
     void run(const std::stop_token& stop);
 
     const std::shared_ptr<store::ItemStore> store_;
     const LocksOptions options_;
     const Runtime runtime_;
+    const std::unique_ptr<locks::Sightings> sightings_;
+    std::optional<std::string> collected_;  // as far as collect_page has come
     locks::Metrics metrics_;
     std::mutex mutex_;
     std::condition_variable_any held_one_;

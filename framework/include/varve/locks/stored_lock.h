@@ -21,14 +21,17 @@ const store::TableSchema& locks_table();
 // The items of one lock, by their sort key:
 //
 //     "counter"       := drawn                              the last ticket that was given
-//     "holder"        := data _rev [expires_at]             a row (transactions/row.h); absent: never entered
-//     "queue/TICKET"  := owner expires_at _expires          TICKET in 20 digits
+//     "holder"        := data _rev [claim]                  a row (transactions/row.h); absent: never entered
+//     "queue/TICKET"  := owner claim _expires               TICKET in 20 digits
+//     claim           := expires_at [time_to_live]
 //     data            := {"fence","owner","ticket"}         owner "" and ticket 0: free
 //
-// `owner` is the id of one acquisition, `expires_at` microseconds of Unix time. `_rev` of the holder is "FENCE/OWNER",
-// or "FENCE" while it is free: so it never recurs, a heartbeat leaves it alone, and a transaction that read it commits
-// only if the lock is still in the same hands. `_expires`, Unix time in seconds, is an hour after `expires_at`: by then
-// nobody needs the item. The holder and the counter stay for ever.
+// `owner` is the id of one acquisition, `expires_at` microseconds of Unix time, `time_to_live` microseconds: a claim
+// whose `expires_at` has not moved for so long is over as well. Every heartbeat moves it, forwards. `_rev` of the holder
+// is "FENCE/OWNER", or "FENCE" while it is free: so it never recurs, a heartbeat leaves it alone, and a transaction that
+// read it commits only if the lock is still in the same hands. `_expires`, Unix time in seconds, is an hour after
+// `expires_at`: by then nobody needs the item. The holder and the counter stay for ever: a fence or a ticket that came
+// twice would be two locks.
 
 store::Key counter_key(const std::string& name);
 store::Key holder_key(const std::string& name);
@@ -40,17 +43,25 @@ std::optional<Ticket> ticket_of(const store::Key& key);
 struct Queued {
     std::string owner;
     Time expires;
+    Duration time_to_live = {};  ///< zero: not said
     bool operator==(const Queued&) const = default;
 };
+
+/// The expiry of a claim that is made or renewed now. Always later than `stored`, the one before, or whoever watches the
+/// claim would take it for forgotten while its owner's wall clock is behind.
+Time later_expiry(Clock& clock, Duration time_to_live, Time stored);
 
 /// Who has the lock.
 struct Holder {
     Fence fence = 0;         ///< 0: it was never entered
     std::string owner = {};  ///< empty: free
     Ticket ticket = 0;
-    Time expires = {};  ///< of an owner
+    Time expires = {};           ///< of an owner
+    Duration time_to_live = {};  ///< zero: not said
 
-    bool is_free_at(Time now) const { return owner.empty() || expires <= now; }
+    bool is_free() const { return owner.empty(); }
+    /// What its owner claims, as a place in the queue is claimed.
+    Queued claim() const { return {.owner = owner, .expires = expires, .time_to_live = time_to_live}; }
     /// Of the stored row; nullopt: there is none.
     std::optional<std::string> revision() const;
     bool operator==(const Holder&) const = default;
