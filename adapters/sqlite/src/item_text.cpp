@@ -4,6 +4,8 @@
 #include <varve/core/error.h>
 #include <varve/store/base64.h>
 
+#include <charconv>
+
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 #include <rapidjson/stringbuffer.h>
@@ -26,13 +28,13 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     explicit Builder(store::Item& item) : item_(item) {}
 
     bool Default() { return false; }
-    bool Int(int value) { return add(std::int64_t{value}); }
-    bool Uint(unsigned value) { return add(std::int64_t{value}); }
-    bool Int64(std::int64_t value) { return add(value); }
-    bool Uint64(std::uint64_t value) {
-        return value <= static_cast<std::uint64_t>(INT64_MAX) && add(static_cast<std::int64_t>(value));
+    bool RawNumber(const char* digits, rapidjson::SizeType size, bool) {
+        std::int64_t value = 0;
+        const auto [end, error] = std::from_chars(digits, digits + size, value);
+        return error == std::errc{} && end == digits + size && add(value);
     }
     bool String(const char* text, rapidjson::SizeType size, bool) {
+        if (has_lone_surrogate({text, size})) return false;
         if (place_ == Place::value) return add(std::string(text, size));
         if (place_ != Place::base64) return false;
         auto bytes = store::parse_base64({text, size});
@@ -41,6 +43,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
         return emplace(*std::move(bytes));
     }
     bool Key(const char* text, rapidjson::SizeType size, bool) {
+        if (has_lone_surrogate({text, size})) return false;
         if (place_ == Place::name) {
             name_.assign(text, size);
             place_ = Place::value;
@@ -72,6 +75,14 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     }
 
   private:
+    /// The reader lets the escape of a low surrogate pass, as three bytes that no UTF-8 has.
+    static bool has_lone_surrogate(std::string_view text) {
+        for (std::size_t at = text.find('\xed'); at != std::string_view::npos; at = text.find('\xed', at + 1)) {
+            if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xa0) return true;
+        }
+        return false;
+    }
+
     enum class Place { begin, name, value, bytes_name, base64, bytes_end, end };
 
     template <class T>
@@ -124,8 +135,15 @@ store::Item parse_item(std::string_view text) {
     Builder builder{item};
     rapidjson::InsituStringStream stream{copy.data()};
     thread_local rapidjson::Reader reader;
-    const rapidjson::ParseResult result =
-        reader.Parse<rapidjson::kParseInsituFlag | rapidjson::kParseValidateEncodingFlag>(stream, builder);
+    // Numbers as texts, because the reader's own arithmetic on exponents overflows.
+    constexpr unsigned flags =
+        rapidjson::kParseInsituFlag | rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag;
+    const rapidjson::ParseResult result = reader.Parse<flags>(stream, builder);
+    // The reader takes a NUL for the end.
+    if (result && stream.Tell() != text.size()) {
+        throw CorruptionError("the stored text of an item goes on after its end at byte " +
+                              std::to_string(stream.Tell()));
+    }
     if (!result) {
         const char* reason = result.Code() == rapidjson::kParseErrorTermination
                                  ? "It is JSON, but not of the form that an item is stored in."

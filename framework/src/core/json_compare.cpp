@@ -1,9 +1,18 @@
+#include "core/json_text.h"
+
 #include <varve/core/json.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <rapidjson/document.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
 
 namespace varve::json {
 namespace {
@@ -95,14 +104,122 @@ std::string detail::shape(const Type& type) {
     return Shape{}.of(type);
 }
 
+namespace {
+
+/// A number as its digits without zeros at either end and a power of ten, so that equal numbers give equal texts.
+std::string decimal(std::string_view number) {
+    const std::string sign = number.starts_with('-') ? "-" : "";
+    const std::size_t e = std::min(number.find_first_of("eE"), number.size());
+    const std::string_view mantissa = number.substr(sign.size(), e - sign.size());
+    std::int64_t exponent = 0;
+    if (e < number.size()) {
+        std::string_view digits = number.substr(e + 1);
+        if (digits.starts_with('+')) digits.remove_prefix(1);
+        // What is beyond 64 bits is nobody's number: the same if it is written alike.
+        if (std::from_chars(digits.data(), digits.data() + digits.size(), exponent).ec != std::errc{} ||
+            exponent < std::numeric_limits<std::int64_t>::min() / 2) {
+            return std::string{number};
+        }
+    }
+    const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+    std::string digits{mantissa.substr(0, point)};
+    if (point < mantissa.size()) {
+        digits += mantissa.substr(point + 1);
+        exponent -= static_cast<std::int64_t>(mantissa.size() - point - 1);
+    }
+    digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+    if (digits.empty()) return "0";
+    const std::size_t end = digits.find_last_not_of('0') + 1;
+    exponent += static_cast<std::int64_t>(digits.size() - end);
+    digits.resize(end);
+    return sign + digits + "e" + std::to_string(exponent);
+}
+
+/// Builds a document in which numbers are texts, so that none loses a digit, and texts are told from numbers by a letter
+/// before them.
+class Exact {
+  public:
+    explicit Exact(rapidjson::Document& into) : into_(into) {}
+
+    bool Null() { return into_.Null(); }
+    bool Bool(bool value) { return into_.Bool(value); }
+    bool Int(int) { return false; }
+    bool Uint(unsigned) { return false; }
+    bool Int64(std::int64_t) { return false; }
+    bool Uint64(std::uint64_t) { return false; }
+    bool Double(double) { return false; }
+    bool RawNumber(const char* data, rapidjson::SizeType size, bool) { return marked('n', decimal({data, size})); }
+    bool String(const char* data, rapidjson::SizeType size, bool) { return marked('s', {data, size}); }
+    bool StartObject() { return into_.StartObject(); }
+    bool Key(const char* data, rapidjson::SizeType size, bool) { return into_.Key(data, size, true); }
+    bool EndObject(rapidjson::SizeType count) { return into_.EndObject(count); }
+    bool StartArray() { return into_.StartArray(); }
+    bool EndArray(rapidjson::SizeType count) { return into_.EndArray(count); }
+
+  private:
+    bool marked(char mark, const std::string& text) {
+        const std::string whole = mark + text;
+        return into_.String(whole.data(), static_cast<rapidjson::SizeType>(whole.size()), true);
+    }
+
+    rapidjson::Document& into_;
+};
+
+/// The members of an object by their names.
+std::vector<const rapidjson::Value::Member*> sorted_members(const rapidjson::Value& object) {
+    std::vector<const rapidjson::Value::Member*> members;
+    for (const auto& member : object.GetObject()) members.push_back(&member);
+    const auto name = [](const rapidjson::Value::Member* member) {
+        return std::string_view{member->name.GetString(), member->name.GetStringLength()};
+    };
+    std::ranges::stable_sort(members, {}, name);
+    return members;
+}
+
+/// By a stack of its own: texts may nest deeper than the stack of calls.
+bool equal(const rapidjson::Value& a, const rapidjson::Value& b) {
+    std::vector<std::pair<const rapidjson::Value*, const rapidjson::Value*>> open{{&a, &b}};
+    while (!open.empty()) {
+        const auto [one, other] = open.back();
+        open.pop_back();
+        if (one->GetType() != other->GetType()) return false;
+        if (one->IsString() && *one != *other) return false;
+        if (one->IsArray()) {
+            if (one->Size() != other->Size()) return false;
+            for (rapidjson::SizeType i = 0; i < one->Size(); ++i) open.emplace_back(&(*one)[i], &(*other)[i]);
+        } else if (one->IsObject()) {
+            if (one->MemberCount() != other->MemberCount()) return false;
+            const auto members = sorted_members(*one);
+            const auto others = sorted_members(*other);
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                if (members[i]->name != others[i]->name) return false;
+                open.emplace_back(&members[i]->value, &others[i]->value);
+            }
+        }
+    }
+    return true;
+}
+
+bool parse(rapidjson::Document& document, std::string_view text) {
+    constexpr std::size_t any_depth = std::numeric_limits<std::size_t>::max();
+    if (!detail::check(text, any_depth).empty()) return false;
+    const auto parse = [text](rapidjson::Document& into) {
+        rapidjson::MemoryStream stream{text.data(), text.size()};
+        Exact handler{into};
+        rapidjson::Reader reader;
+        return !reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream, handler)
+                    .IsError();
+    };
+    document.Populate(parse);
+    return true;
+}
+
+}  // namespace
+
 bool same(std::string_view a, std::string_view b) {
-    if (a == b) return true;
     rapidjson::Document first;
     rapidjson::Document second;
-    constexpr unsigned flags = rapidjson::kParseIterativeFlag | rapidjson::kParseFullPrecisionFlag;
-    first.Parse<flags>(a.data(), a.size());
-    second.Parse<flags>(b.data(), b.size());
-    return !first.HasParseError() && !second.HasParseError() && first == second;
+    return parse(first, a) && parse(second, b) && equal(first, second);
 }
 
 }  // namespace varve::json

@@ -47,6 +47,27 @@ std::string syntax_error(const rapidjson::ParseResult& result, std::string_view 
            std::to_string(at) + (at >= text.size() ? ")" : "");
 }
 
+/// What is smaller than any double is none of these.
+bool exceeds_double(std::string_view digits) {
+    constexpr std::size_t short_enough = 300;
+    const std::size_t e = std::min(digits.find_first_of("eE"), digits.size());
+    if (e == digits.size() && digits.size() < short_enough) return false;
+    double value = 0;
+    const char* const end = digits.data() + digits.size();
+    if (std::from_chars(digits.data(), end, value).ec != std::errc::result_out_of_range) return false;
+    // Too large or too small: the place of the first digit that is not zero tells.
+    const std::size_t first = digits.find_first_of("123456789");
+    const std::size_t point = std::min(digits.find('.'), e);
+    const std::int64_t place =
+        first < point ? static_cast<std::int64_t>(point - first) : -static_cast<std::int64_t>(first - point);
+    if (e == digits.size()) return place > 0;
+    std::string_view power = digits.substr(e + 1);
+    if (power.starts_with('+')) power.remove_prefix(1);
+    std::int64_t exponent = 0;
+    const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
+    return read.ec == std::errc{} ? exponent > -place : !power.starts_with('-');
+}
+
 class Decoder {
   public:
     struct Options {
@@ -63,8 +84,10 @@ class Decoder {
         if (const std::size_t invalid = find_invalid_utf8(text_); invalid != std::string_view::npos) {
             return "$: invalid UTF-8 at byte " + std::to_string(invalid);
         }
+        // Numbers as texts: they are read by the digits, and the parser's own arithmetic on exponents overflows.
+        constexpr unsigned flags = rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag;
         rapidjson::Reader reader;
-        const rapidjson::ParseResult result = reader.Parse<rapidjson::kParseIterativeFlag>(stream_, *this);
+        const rapidjson::ParseResult result = reader.Parse<flags>(stream_, *this);
         if (!error_.empty()) return error_;
         if (result.IsError()) return path() + ": " + syntax_error(result, text_);
         // The parser takes a zero byte for the end.
@@ -86,11 +109,11 @@ class Decoder {
             return true;
         });
     }
-    bool Int(int) { return number(); }
-    bool Uint(unsigned) { return number(); }
-    bool Int64(std::int64_t) { return number(); }
-    bool Uint64(std::uint64_t) { return number(); }
-    bool Double(double) { return number(); }
+    bool Int(int) { return false; }
+    bool Uint(unsigned) { return false; }
+    bool Int64(std::int64_t) { return false; }
+    bool Uint64(std::uint64_t) { return false; }
+    bool Double(double) { return false; }
     bool RawNumber(const char*, rapidjson::SizeType, bool) { return number(); }
     bool String(const char* data, rapidjson::SizeType size, bool) {
         const std::string_view value{data, size};
@@ -225,6 +248,9 @@ class Decoder {
     bool number() {
         const std::size_t begin = token_begin();
         const std::string_view digits = text_.substr(begin, stream_.Tell() - begin);
+        if (exceeds_double(digits)) {
+            return fail("a number beyond the range of a double at byte " + std::to_string(begin));
+        }
         return scalar("a number", [&](Slot slot) {
             switch (slot.type->kind) {
                 case Kind::signed_integer:

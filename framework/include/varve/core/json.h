@@ -87,7 +87,8 @@ std::string shape() {
     return detail::shape(detail::TypeOf<T>::value);
 }
 
-/// Whether two texts are the same value: white space and the order of members tell nothing. False if either is no JSON.
+/// Whether two texts are the same value: white space, the order of members and the notation of a number tell nothing;
+/// each digit counts. False if either is no JSON.
 bool same(std::string_view a, std::string_view b);
 
 /// The text as a JSON string literal, quotes included. Throws InvalidError unless it is valid UTF-8.
