@@ -12,8 +12,6 @@ namespace varve::dynamodb {
 namespace {
 
 constexpr std::string_view algorithm = "AWS4-HMAC-SHA256";
-constexpr std::string_view unsigned_payload = "UNSIGNED-PAYLOAD";
-constexpr std::string_view content_hash_header = "x-amz-content-sha256";
 
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -172,29 +170,26 @@ struct Canonical {
     std::string signed_headers;
 };
 
-/// `payload_hash` is used unless the request names one itself.
-Canonical canonical(const Request& request, std::string_view payload_hash, Paths paths) {
+Canonical canonical(const Request& request, std::string_view payload_hash) {
     std::string result = request.method + "\n";
-    result += percent_encoded(paths == Paths::normalized ? normalized(request.path) : percent_decoded(request.path),
-                              Slash::kept);
+    result += percent_encoded(normalized(request.path), Slash::kept);
     result += "\n" + canonical_query(request.query) + "\n";
     const auto headers = canonical_headers(request);
     for (const auto& [name, value] : headers) result.append(name).append(":").append(value).append("\n");
     std::string names = names_of(headers);
     result.append("\n").append(names).append("\n");
-    const auto named = headers.find(std::string{content_hash_header});
-    result.append(named == headers.end() ? payload_hash : named->second);
+    result.append(payload_hash);
     return {std::move(result), std::move(names)};
 }
 
 void add_signature(Request& request, const Credentials& credentials, const Scope& scope, Time time,
-                   std::string_view signing_key, Paths paths) {
+                   std::string_view signing_key) {
     for (const std::string_view name : {"x-amz-date", "x-amz-security-token", "authorization"}) remove(request, name);
     request.headers.push_back({"x-amz-date", signature::timestamp(time)});
     if (!credentials.session_token.empty()) {
         request.headers.push_back({"x-amz-security-token", credentials.session_token});
     }
-    const auto [text, signed_headers] = canonical(request, signature::sha256_hex(request.body), paths);
+    const auto [text, signed_headers] = canonical(request, signature::sha256_hex(request.body));
     std::string value{algorithm};
     value += " Credential=" + credentials.access_key_id + "/" + scope_text(scope, time);
     value += ", SignedHeaders=" + signed_headers;
@@ -224,12 +219,8 @@ std::string timestamp(Time time) {
     return text;
 }
 
-std::string signed_headers(const Request& request) {
-    return names_of(canonical_headers(request));
-}
-
-std::string canonical_request(const Request& request, Paths paths) {
-    return canonical(request, sha256_hex(request.body), paths).text;
+std::string canonical_request(const Request& request) {
+    return canonical(request, sha256_hex(request.body)).text;
 }
 
 std::string string_to_sign(std::string_view canonical_request, const Scope& scope, Time time) {
@@ -250,15 +241,15 @@ std::string signature_of(std::string_view string_to_sign, std::string_view signi
 
 }  // namespace signature
 
-void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time, Paths paths) {
-    add_signature(request, credentials, scope, time, signature::signing_key(credentials.secret_access_key, scope, time),
-                  paths);
+void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time) {
+    add_signature(request, credentials, scope, time,
+                  signature::signing_key(credentials.secret_access_key, scope, time));
 }
 
 Signer::Signer(Scope scope) : scope_(std::move(scope)) {}
 
 void Signer::sign(Request& request, const Credentials& credentials, Time time) {
-    add_signature(request, credentials, scope_, time, key_of(credentials, time), Paths::normalized);
+    add_signature(request, credentials, scope_, time, key_of(credentials, time));
 }
 
 std::string Signer::key_of(const Credentials& credentials, Time time) {
@@ -270,23 +261,6 @@ std::string Signer::key_of(const Credentials& credentials, Time time) {
         date_ = std::move(date);
     }
     return key_;
-}
-
-void presign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
-             std::chrono::seconds valid, Paths paths) {
-    const auto add = [&request](std::string_view name, std::string_view value) {
-        if (!request.query.empty()) request.query += '&';
-        request.query.append(name).append("=").append(percent_encoded(value));
-    };
-    add("X-Amz-Algorithm", algorithm);
-    add("X-Amz-Credential", credentials.access_key_id + "/" + scope_text(scope, time));
-    add("X-Amz-Date", signature::timestamp(time));
-    add("X-Amz-Expires", std::to_string(valid.count()));
-    if (!credentials.session_token.empty()) add("X-Amz-Security-Token", credentials.session_token);
-    add("X-Amz-SignedHeaders", signature::signed_headers(request));
-    const std::string text = canonical(request, unsigned_payload, paths).text;
-    const std::string key = signature::signing_key(credentials.secret_access_key, scope, time);
-    add("X-Amz-Signature", signature::signature_of(signature::string_to_sign(text, scope, time), key));
 }
 
 }  // namespace varve::dynamodb

@@ -40,17 +40,11 @@ struct Scope {
     std::string service;
 };
 
-/// How a request's path is made canonical. S3 alone has keys in which every slash and dot counts.
-enum class Paths { normalized, verbatim };
-
 /// AWS Signature Version 4. Each step is a function of its own, because published vectors exist for each. What is
-/// signed: all headers of the request, and the body by its hash, or by the header x-amz-content-sha256 where there is
-/// one. Pure functions of their arguments; no message or result but the signing key contains the secret.
+/// signed: all headers of the request, and the body by its hash. Pure functions of their arguments; no message or result but the signing key contains the secret.
 namespace signature {
 
-std::string canonical_request(const Request& request, Paths paths = Paths::normalized);
-/// "host;x-amz-date"
-std::string signed_headers(const Request& request);
+std::string canonical_request(const Request& request);
 std::string string_to_sign(std::string_view canonical_request, const Scope& scope, Time time);
 /// 32 bytes.
 std::string signing_key(std::string_view secret_access_key, const Scope& scope, Time time);
@@ -67,8 +61,7 @@ std::string timestamp(Time time);
 
 /// Adds the headers x-amz-date, x-amz-security-token (with a session token) and authorization. Those of them that are
 /// already there are replaced, so that a request can be signed again.
-void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
-          Paths paths = Paths::normalized);
+void sign(Request& request, const Credentials& credentials, const Scope& scope, Time time);
 
 /// Signs one request after the other for the same scope, as `sign` does. Remembers the signing key, which holds for a
 /// day and takes longer to make than all the rest.
@@ -88,10 +81,5 @@ class Signer {
     std::string date_;
     std::string key_;
 };
-
-/// Puts the signature into the query instead; it is good for `valid`. The body is not signed unless the request has the
-/// header x-amz-content-sha256.
-void presign(Request& request, const Credentials& credentials, const Scope& scope, Time time,
-             std::chrono::seconds valid, Paths paths = Paths::normalized);
 
 }  // namespace varve::dynamodb

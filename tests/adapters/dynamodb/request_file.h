@@ -33,9 +33,8 @@ inline Request parse_request_file(std::string_view text) {
         const std::string_view line = take_line();
         if (line.empty()) break;
         if (line.front() == ' ' || line.front() == '\t') {
-            // The suite takes a continued line for one more value of its header.
             if (request.headers.empty()) throw std::invalid_argument("a request file begins with a continued header");
-            request.headers.push_back({request.headers.back().name, std::string{line}});
+            request.headers.back().value.append(" ").append(line);
             continue;
         }
         const std::size_t colon = line.find(':');

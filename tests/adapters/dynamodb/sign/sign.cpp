@@ -1,6 +1,6 @@
 // Signs a request file, so that other suites of vectors, and other implementations, can be tried against this one:
 //
-//     sign creq|sts|authz|presign [KEY=VALUE…] < get-vanilla.req
+//     sign creq|sts|authz [KEY=VALUE…] < get-vanilla.req
 //
 // The keys are region, service, time, access_key_id, secret_access_key, session_token; by default those of AWS's suite.
 
@@ -41,11 +41,8 @@ int run(int argc, char** argv) {
     } else if (what == "authz") {
         sign(request, credentials, scope, time);
         std::cout << request.headers.back().value << "\n";
-    } else if (what == "presign") {
-        presign(request, credentials, scope, time, std::chrono::hours{1});
-        std::cout << request.path << "?" << request.query << "\n";
     } else {
-        throw std::invalid_argument("usage: sign creq|sts|authz|presign [KEY=VALUE…] < request.req");
+        throw std::invalid_argument("usage: sign creq|sts|authz [KEY=VALUE…] < request.req");
     }
     return 0;
 }
