@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <answers.h>
+#include <item_json.h>
 
 // Whatever a server answers, it is understood or refused as corrupt, by every reader of answers.
 
@@ -18,22 +19,22 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                .sort_attribute = "version",
                                .sort = varve::store::SortType::integer}};
     const FindTable find = [](std::string_view name) { return name == events.name ? &events : nullptr; };
+    using Answer = const rapidjson::Value&;
     const auto reads = {
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_get_item(text, events)); },
-        +[](std::string_view text, const FindTable& known) { static_cast<void>(parse_batch_get_item(text, known)); },
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_page(text, events)); },
-        +[](std::string_view text, const FindTable&) { check_applied(text); },
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_error(text)); },
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_refusing_item(text, events)); },
-        +[](std::string_view text, const FindTable&) {
-            static_cast<void>(parse_cancellation(text, {&events, &events}));
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_get_item(answer, events)); },
+        +[](Answer answer, const FindTable& known) { static_cast<void>(parse_batch_get_item(answer, known)); },
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_page(answer, events)); },
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_error(answer)); },
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_refusing_item(answer, events)); },
+        +[](Answer answer, const FindTable&) {
+            static_cast<void>(parse_cancellation(answer, {&events, &events}));
         },
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_described_table(text)); },
-        +[](std::string_view text, const FindTable&) { static_cast<void>(parse_time_to_live(text)); },
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_described_table(answer)); },
+        +[](Answer answer, const FindTable&) { static_cast<void>(parse_time_to_live(answer)); },
     };
     for (const auto read : reads) {
         try {
-            read(body, find);
+            read(parse_object(body, "the answer"), find);
         } catch (const varve::CorruptionError& error) {
             require(!std::string_view{error.what()}.empty(), "a refusal says why");
         }

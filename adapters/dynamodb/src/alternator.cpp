@@ -13,10 +13,10 @@ namespace {
 std::optional<std::string> write_isolation(Client& client, const Table& table, std::string_view arn) {
     const Reply tags = client.send(list_tags(table, arn));
     if (const auto* done = std::get_if<Done>(&tags)) {
-        if (auto mode = parse_tag(done->body, "system:write_isolation")) return mode;
+        if (auto mode = parse_tag(done->answer, "system:write_isolation")) return mode;
     }
     const Reply setting = client.send(alternator_setting("alternator_write_isolation"));
-    if (const auto* done = std::get_if<Done>(&setting)) return parse_alternator_setting(done->body);
+    if (const auto* done = std::get_if<Done>(&setting)) return parse_alternator_setting(done->answer);
     return std::nullopt;
 }
 
@@ -35,7 +35,7 @@ void check_write_isolation(Client& client, const Table& table, std::string_view 
         "tag it with system:write_isolation=always_use_lwt, or start the nodes with "
         "--alternator-write-isolation always_use_lwt";
     if (first == 'u' || first == 'f') {
-        throw ConfigError("table '" + table.name + "' has the write isolation '" + *mode +
+        throw ConfigError("table '" + table.name + "' has the write isolation '" + client.quotable(*mode) +
                           "', under which conditional "
                           "writes are " +
                           (first == 'u' ? "not atomic and data are lost" : "refused") + "; " + advice);

@@ -4,6 +4,8 @@
 
 #include <varve/core/error.h>
 
+#include <algorithm>
+
 namespace varve::dynamodb {
 namespace {
 
@@ -52,15 +54,13 @@ const Table& known(const FindTable& find, const Value& name) {
 
 }  // namespace
 
-std::optional<store::Item> parse_get_item(std::string_view body, const Table& table) {
-    const auto answer = parse_object(body, "the answer to GetItem");
+std::optional<store::Item> parse_get_item(const Value& answer, const Table& table) {
     const Value* item = member_of(answer, "Item");
     if (item == nullptr) return std::nullopt;
     return parse_item(*item, table);
 }
 
-BatchOfItems parse_batch_get_item(std::string_view body, const FindTable& find) {
-    const auto answer = parse_object(body, "the answer to BatchGetItem");
+BatchOfItems parse_batch_get_item(const Value& answer, const FindTable& find) {
     BatchOfItems batch;
     for (const auto& responses : object_member(answer, "Responses").GetObject()) {
         const Table& table = known(find, responses.name);
@@ -80,8 +80,7 @@ BatchOfItems parse_batch_get_item(std::string_view body, const FindTable& find) 
     return batch;
 }
 
-PageOfItems parse_page(std::string_view body, const Table& table) {
-    const auto answer = parse_object(body, "the answer to Query or Scan");
+PageOfItems parse_page(const Value& answer, const Table& table) {
     PageOfItems page;
     for (const Value& item : array_member(answer, "Items").GetArray())
         page.records.push_back(parse_record(item, table));
@@ -89,31 +88,21 @@ PageOfItems parse_page(std::string_view body, const Table& table) {
     return page;
 }
 
-void check_applied(std::string_view body) {
-    parse_object(body, "the answer to a write");
+NamedError parse_error(const Value& answer) {
+    NamedError error{.name = text_member(answer, "__type"), .message = text_member(answer, "message")};
+    if (error.message.empty()) error.message = text_member(answer, "Message");
+    error.name.resize(std::min(error.name.find(':'), error.name.size()));
+    if (const std::size_t hash = error.name.rfind('#'); hash != std::string::npos) error.name.erase(0, hash + 1);
+    return error;
 }
 
-NamedError parse_error(std::string_view body) {
-    try {
-        const auto answer = parse_object(body, "an error");
-        NamedError error{.name = text_member(answer, "__type"), .message = text_member(answer, "message")};
-        if (error.message.empty()) error.message = text_member(answer, "Message");
-        if (const std::size_t hash = error.name.rfind('#'); hash != std::string::npos) error.name.erase(0, hash + 1);
-        return error;
-    } catch (const CorruptionError&) {
-        return {};
-    }
-}
-
-std::optional<store::Item> parse_refusing_item(std::string_view body, const Table& table) {
-    const auto answer = parse_object(body, "the answer to a refused write");
+std::optional<store::Item> parse_refusing_item(const Value& answer, const Table& table) {
     const Value* item = member_of(answer, "Item");
     if (item == nullptr) return std::nullopt;
     return parse_item(*item, table);
 }
 
-std::vector<CancellationReason> parse_cancellation(std::string_view body, const std::vector<const Table*>& tables) {
-    const auto answer = parse_object(body, "the answer to a cancelled transaction");
+std::vector<CancellationReason> parse_cancellation(const Value& answer, const std::vector<const Table*>& tables) {
     const auto reasons = array_member(answer, "CancellationReasons").GetArray();
     if (reasons.Size() != tables.size()) {
         throw CorruptionError("a transaction of " + std::to_string(tables.size()) + " writes was cancelled for " +
@@ -129,8 +118,7 @@ std::vector<CancellationReason> parse_cancellation(std::string_view body, const 
     return result;
 }
 
-DescribedTable parse_described_table(std::string_view body) {
-    const auto answer = parse_object(body, "the description of a table");
+DescribedTable parse_described_table(const Value& answer) {
     const Value* table = member_of(answer, "Table");
     const Value& description =
         table != nullptr && table->IsObject() ? *table : object_member(answer, "TableDescription");
@@ -162,16 +150,14 @@ DescribedTable parse_described_table(std::string_view body) {
     return result;
 }
 
-std::optional<std::string> parse_tag(std::string_view body, std::string_view name) {
-    const auto answer = parse_object(body, "the list of a table's tags");
+std::optional<std::string> parse_tag(const Value& answer, std::string_view name) {
     for (const Value& tag : array_member(answer, "Tags").GetArray()) {
         if (tag.IsObject() && text_member(tag, "Key") == name) return text_member(tag, "Value");
     }
     return std::nullopt;
 }
 
-std::optional<std::string> parse_alternator_setting(std::string_view body) {
-    const auto answer = parse_object(body, "a setting of Alternator's");
+std::optional<std::string> parse_alternator_setting(const Value& answer) {
     for (const Value& item : array_member(answer, "Items").GetArray()) {
         if (!item.IsObject()) continue;
         const Value* value = member_of(item, "value");
@@ -184,8 +170,7 @@ std::optional<std::string> parse_alternator_setting(std::string_view body) {
     return std::nullopt;
 }
 
-std::string parse_time_to_live(std::string_view body) {
-    const auto answer = parse_object(body, "the description of a table's expiry");
+std::string parse_time_to_live(const Value& answer) {
     const Value& description = object_member(answer, "TimeToLiveDescription");
     const std::string status = text_member(description, "TimeToLiveStatus");
     return status == "ENABLED" || status == "ENABLING" ? text_member(description, "AttributeName") : std::string{};

@@ -8,9 +8,8 @@ namespace varve::dynamodb {
 Breaker::Leave Breaker::ask() {
     const std::lock_guard lock{mutex_};
     if (failures_ < failures_min) return Leave::send;
-    const Time now = runtime_.clock.now();
-    // A clock that was set back must not silence the process.
-    if (now < next_probe_ && next_probe_ - now <= pauses_.delay_max) return Leave::wait;
+    const SteadyTime now = runtime_.clock.steady_now();
+    if (now < next_probe_) return Leave::wait;
     pause_ = std::clamp(pause_ * 2, pauses_.first_delay, pauses_.delay_max);
     // Not all processes at the same moment.
     const auto half = static_cast<std::uint64_t>(pause_.count() / 2);

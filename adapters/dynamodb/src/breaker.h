@@ -42,7 +42,7 @@ class Breaker {
     unsigned failures_ = 0;  // guarded by mutex_, as are the following; in a row
     std::string last_failure_;
     Duration pause_{};  // between the probe before and the next one
-    Time next_probe_{};
+    SteadyTime next_probe_{};
 };
 
 }  // namespace varve::dynamodb

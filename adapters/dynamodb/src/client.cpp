@@ -1,6 +1,8 @@
 #include "client.h"
 
 #include "answers.h"
+#include "item_json.h"
+#include "messages.h"
 
 #include <algorithm>
 #include <array>
@@ -11,22 +13,6 @@ namespace varve::dynamodb {
 namespace {
 
 constexpr std::string_view target_prefix = "DynamoDB_20120810.";
-constexpr std::size_t message_bytes_max = 500;
-
-/// Whatever a server or a proxy says, nobody gets to see what is secret.
-std::string without_secrets(std::string text, const Credentials& credentials) {
-    for (const std::string* secret : {&credentials.secret_access_key, &credentials.session_token}) {
-        if (secret->empty()) continue;
-        for (std::size_t at = 0; (at = text.find(*secret, at)) != std::string::npos;)
-            text.replace(at, secret->size(), "…");
-    }
-    if (text.size() > message_bytes_max) {
-        std::size_t end = message_bytes_max;
-        while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) --end;  // within a character
-        text.resize(end);
-    }
-    return text;
-}
 
 std::string of(const Call& call) {
     return std::string{call.operation} + " of " + call.about;
@@ -81,10 +67,7 @@ struct Client::Attempt {
     void fail(Failed with) {
         Failure& failure = with.failure;
         failure.in_doubt = failure.in_doubt || in_doubt;
-        if (failure.in_doubt) {
-            failure.kind = ErrorKind::in_doubt;
-            failure.message += "; it may have been applied";
-        }
+        if (failure.in_doubt) failure.kind = ErrorKind::in_doubt;
         reply = std::move(with);
     }
     /// This attempt may have been applied. True if there must be no other.
@@ -99,7 +82,7 @@ Client::Client(Parts parts)
       retry_(parts.retry),
       runtime_(parts.runtime),
       http_(std::move(parts.http)),
-      credentials_(std::move(parts.credentials), parts.runtime.clock),
+      credentials_(std::move(parts.credentials), parts.runtime),
       signer_({endpoint_.region, "dynamodb"}),
       budget_(parts.retry_budget),
       reads_(parts.retry, parts.runtime),
@@ -134,7 +117,8 @@ HttpRequest Client::request(const Call& call, const Credentials& credentials) {
                                 {"content-type", "application/x-amz-json-1.0"},
                                 {"x-amz-target", std::string{target_prefix} + std::string{call.operation}}},
                     .body = call.body},
-        .timeout = endpoint_.timeout};
+        .timeout = endpoint_.timeout,
+        .answer_bytes_max = call.answer_bytes_max};
     signer_.sign(http.request, credentials, runtime_.clock.now() + Duration{clock_ahead_.load()});
     return http;
 }
@@ -191,20 +175,19 @@ void Client::judge(Attempt& attempt, HttpAnswer answer) {
     const Call& call = attempt.call;
     if (answer.status == 200) {
         try {
-            check_applied(answer.body);
+            attempt.reply = Done{parse_object(answer.body, "the answer")};
             breaker_of(call).answered();
             budget_.succeeded(attempt.taken);
-            attempt.reply = Done{std::move(answer.body)};
             return;
         } catch (const CorruptionError& error) {
             answer = {.error = error.what(), .sent = true};
         }
     }
     if (answer.arrived()) return judge_error(attempt, answer);
-    attempt.failure = {.name = {},
-                       .failure = {.kind = ErrorKind::unavailable,
-                                   .message = of(call) + " failed at " + endpoint_.host + ": " +
-                                              without_secrets(answer.error, attempt.credentials)}};
+    attempt.failure = {
+        .name = {},
+        .failure = {.kind = ErrorKind::unavailable,
+                    .message = of(call) + " failed at " + endpoint_.host + ": " + quotable(answer.error)}};
     breaker_of(call).failed(attempt.failure.failure.message);
     if (answer.distrusted) attempt.failure.failure.kind = ErrorKind::config;
     if (answer.distrusted || (answer.sent && attempt.doubt())) attempt.fail(std::move(attempt.failure));
@@ -212,7 +195,14 @@ void Client::judge(Attempt& attempt, HttpAnswer answer) {
 
 void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
     const Call& call = attempt.call;
-    const NamedError error = parse_error(answer.body);
+    rapidjson::Document body;
+    NamedError error;
+    try {
+        body = parse_object(answer.body, "an error");
+        error = parse_error(body);
+    } catch (const CorruptionError&) {
+        // What stands before a server answers in words of its own; the status tells enough.
+    }
     const ErrorRule& rule = rule_for(error.name, answer.status);
     const bool failing = rule.course == Course::retry || rule.course == Course::in_doubt;
     if (!failing) breaker_of(call).answered();
@@ -220,14 +210,14 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
         // What was perhaps applied before may now refuse itself.
         if (!attempt.in_doubt) {
             budget_.succeeded(attempt.taken);
-            attempt.reply = Declined{error.name, answer.body};
+            attempt.reply = Declined{error.name, std::move(body)};
             return;
         }
     }
     std::string message = of(call) + " failed at " + endpoint_.host + ": " +
-                          (error.name.empty() ? "status " + std::to_string(answer.status) : error.name);
+                          (error.name.empty() ? "status " + std::to_string(answer.status) : quotable(error.name));
     if (!error.message.empty() && !rule.tells_secrets) {
-        message += ": " + without_secrets(error.message, attempt.credentials);
+        message += ": " + quotable(error.message);
     }
     if (!rule.advice.empty()) message += "; " + std::string{rule.advice};
     attempt.failure = {.name = error.name, .failure = {.kind = rule.kind, .message = std::move(message)}};
@@ -240,12 +230,15 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
         case Course::clock:
             over = std::exchange(attempt.clock_tried, true);
             attempt.free = attempt.at_once = true;
-            correct_clock(answer.date);
+            if (!correct_clock(answer.date)) {
+                attempt.failure.failure.message +=
+                    "; if they are right, so may not be this machine's clock: the server does not tell its own";
+            }
             break;
         case Course::credentials:
             over = std::exchange(attempt.credentials_tried, true);
             attempt.free = attempt.at_once = true;
-            credentials_.forget(attempt.credentials);
+            over = !credentials_.forget(attempt.credentials) || over;
             break;
         case Course::refused:
         case Course::fatal: over = true; break;
@@ -253,10 +246,14 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
     if (over) attempt.fail(std::move(attempt.failure));
 }
 
-void Client::correct_clock(const std::string& date) {
-    if (const auto server = parse_http_date(date)) {
-        clock_ahead_ = std::chrono::duration_cast<Duration>(*server - runtime_.clock.now()).count();
-    }
+bool Client::correct_clock(const std::string& date) {
+    const auto server = parse_http_date(date);
+    if (server) clock_ahead_ = std::chrono::duration_cast<Duration>(*server - runtime_.clock.now()).count();
+    return server.has_value();
+}
+
+std::string Client::quotable(std::string_view text) const {
+    return dynamodb::quotable(text, credentials_.secrets());
 }
 
 }  // namespace varve::dynamodb

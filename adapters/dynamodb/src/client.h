@@ -16,6 +16,8 @@
 #include <variant>
 #include <vector>
 
+#include <rapidjson/document.h>
+
 namespace varve::dynamodb {
 
 /// Where the server is, and as whom to speak to it.
@@ -26,14 +28,14 @@ struct Endpoint {
     std::chrono::milliseconds timeout{10'000};
 };
 
-/// The server applied the call; `body` is a JSON object.
+/// The server applied the call; `answer` is a JSON object.
 struct Done {
-    std::string body;
+    rapidjson::Document answer;
 };
 /// The server says, by name, that a condition did not hold.
 struct Declined {
     std::string name;
-    std::string body;
+    rapidjson::Document answer;
 };
 /// Everything else that can come of a call.
 struct Failed {
@@ -68,6 +70,9 @@ class Client {
 
     Http& http() { return http_; }
 
+    /// As the function of this name, and without the secrets of the credentials in use.
+    std::string quotable(std::string_view text) const;
+
   private:
     struct Attempt;
 
@@ -78,7 +83,8 @@ class Client {
     HttpRequest request(const Call& call, const Credentials& credentials);
     void judge(Attempt& attempt, HttpAnswer answer);
     void judge_error(Attempt& attempt, const HttpAnswer& answer);
-    void correct_clock(const std::string& date);
+    /// False if `date` is none.
+    bool correct_clock(const std::string& date);
 
     const Endpoint endpoint_;
     const RetryPolicy retry_;

@@ -1,6 +1,7 @@
 #include "credentials.h"
 
 #include "item_json.h"
+#include "messages.h"
 
 #include <varve/core/error.h>
 
@@ -12,7 +13,10 @@ namespace {
 
 /// Renewed so early that a request signed with the old ones still arrives in time, even where renewing fails at first.
 constexpr std::chrono::minutes renewed_before{5};
-constexpr std::chrono::seconds pause_after_failure{30};
+/// Between two times that the source is asked: while the credentials are good, and when there is nothing to lose. Twice
+/// that at most, lest all processes ask together.
+constexpr std::chrono::seconds pause_while_good{30};
+constexpr std::chrono::seconds pause_while_over{1};
 
 constexpr std::chrono::milliseconds metadata_timeout{1'000};
 constexpr std::chrono::milliseconds token_service_timeout{5'000};
@@ -49,8 +53,8 @@ std::optional<DatedCredentials> pair(const std::optional<std::string>& id, const
 
 using Section = std::map<std::string, std::string>;
 
-/// The section of an INI file; nullopt if it has none of this name.
-std::optional<Section> section_of(std::string_view text, std::string_view name) {
+/// The section of an INI file that `is_it` knows by what stands between its brackets; nullopt if it has none.
+std::optional<Section> section_of(std::string_view text, const std::function<bool(std::string_view)>& is_it) {
     std::optional<Section> section;
     bool inside = false;
     while (!text.empty()) {
@@ -59,7 +63,7 @@ std::optional<Section> section_of(std::string_view text, std::string_view name) 
         const std::string_view line = trimmed(whole);
         if (line.empty() || line.front() == '#' || line.front() == ';') continue;
         if (line.front() == '[') {
-            inside = trimmed(line.substr(1, line.find(']') - 1)) == name;
+            inside = is_it(trimmed(line.substr(1, line.find(']') - 1)));
             if (inside && !section) section.emplace();
             continue;
         }
@@ -70,6 +74,18 @@ std::optional<Section> section_of(std::string_view text, std::string_view name) 
                                   std::string{trimmed(line.substr(equals + 1))});
     }
     return section;
+}
+
+/// A profile's section in the file of settings: "profile NAME", with any blanks between, or in quotes.
+bool is_profile(std::string_view header, std::string_view name) {
+    constexpr std::string_view word = "profile";
+    if (!header.starts_with(word)) return false;
+    std::string_view rest = header.substr(word.size());
+    if (rest.empty() || (rest.front() != ' ' && rest.front() != '\t')) return false;
+    rest = trimmed(rest);
+    if (rest.size() >= 2 && (rest.front() == '"' || rest.front() == '\'') && rest.back() == rest.front())
+        rest = rest.substr(1, rest.size() - 2);
+    return rest == name;
 }
 
 std::optional<std::string> setting(const Section& section, const std::string& name) {
@@ -135,6 +151,18 @@ HttpRequest metadata_request(std::string method, std::string url, std::vector<He
             .timeout = metadata_timeout};
 }
 
+/// The machine's metadata service, where there is one, may fail or refuse.
+void check_machine(const HttpAnswer& answer, const std::string& what) {
+    const std::string message =
+        "the machine's metadata service does not give " + what + ": status " + std::to_string(answer.status);
+    if (answer.status == 401 || answer.status == 403) {
+        throw ConfigError(message +
+                          "; switch it on for this machine, or set AWS_EC2_METADATA_DISABLED=true and give credentials "
+                          "in another way");
+    }
+    if (answer.status == 429 || answer.status >= 500) throw UnavailableError(message);
+}
+
 /// Plain http carries secrets only where nobody else listens.
 bool may_tell_secrets(const std::string& url) {
     if (url.starts_with("https://")) return true;
@@ -162,7 +190,7 @@ std::optional<DatedCredentials> credentials_from_web_identity(const Surroundings
     if (role.empty())
         throw ConfigError("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set both or neither");
     const auto token = surroundings.file(path);
-    if (!token) throw ConfigError("the file that AWS_WEB_IDENTITY_TOKEN_FILE names cannot be read: " + path);
+    if (!token) throw ConfigError("the file that AWS_WEB_IDENTITY_TOKEN_FILE names is not there: " + quotable(path));
     const std::string session = surroundings.variable("AWS_ROLE_SESSION_NAME").value_or("varve");
     const auto region = surroundings.variable("AWS_REGION");
     const std::string host = token_service(region ? *region : surroundings.variable("AWS_DEFAULT_REGION").value_or(""));
@@ -179,10 +207,12 @@ std::optional<DatedCredentials> credentials_from_web_identity(const Surroundings
     add("WebIdentityToken", trimmed(*token));
     const HttpAnswer answer = surroundings.fetch(request);
     const std::string where = "the token service at " + host;
-    if (!answer.arrived()) throw UnavailableError(where + " does not answer: " + answer.error);
+    if (!answer.arrived()) throw UnavailableError(where + " does not answer: " + quotable(answer.error));
     if (answer.status != 200) {
         const std::string code = element_of(answer.body, "Code").value_or("status " + std::to_string(answer.status));
-        const std::string message = where + " gives no credentials for the role '" + role + "': " + code;
+        const std::vector<std::string> secret{std::string{trimmed(*token)}};
+        const std::string message =
+            where + " gives no credentials for the role '" + quotable(role) + "': " + quotable(code, secret);
         if (answer.status < 500)
             throw ConfigError(message + "; check AWS_ROLE_ARN, its trust policy and the token's file");
         throw UnavailableError(message);
@@ -201,24 +231,34 @@ std::optional<Profile> profile_from_files(const Surroundings& surroundings, cons
         return given && !given->empty() ? *given : home + in_home;
     };
     std::optional<Profile> profile;
-    const auto add = [&](const std::string& path, const std::string& section_name) {
+    const auto add = [&](const std::string& path, const auto& find) {
         const auto text = surroundings.file(path);
-        const auto section = text ? section_of(*text, section_name) : std::nullopt;
+        const std::optional<Section> section = text ? find(*text) : std::nullopt;
         if (!section) return;
         if (!profile) profile.emplace();
         if (!profile->credentials) {
             profile->credentials =
                 pair(setting(*section, "aws_access_key_id"), setting(*section, "aws_secret_access_key"),
-                     setting(*section, "aws_session_token"), "profile '" + name + "' in " + path);
+                     setting(*section, "aws_session_token"), "profile '" + quotable(name) + "' in " + quotable(path));
         }
         for (const char* source : {"role_arn", "credential_process", "sso_session", "sso_start_url", "login_session"}) {
             if (profile->unsupported.empty() && section->contains(source)) profile->unsupported = source;
         }
         if (!profile->region) profile->region = setting(*section, "region");
     };
-    add(path_of("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials"), name);
-    add(path_of("AWS_CONFIG_FILE", "/.aws/config"), name == "default" ? name : "profile " + name);
+    const auto bare = [&name](std::string_view header) { return header == name; };
+    add(path_of("AWS_SHARED_CREDENTIALS_FILE", "/.aws/credentials"),
+        [&](const std::string& text) { return section_of(text, bare); });
+    add(path_of("AWS_CONFIG_FILE", "/.aws/config"), [&](const std::string& text) {
+        auto section = section_of(text, [&name](std::string_view header) { return is_profile(header, name); });
+        return section || name != "default" ? section : section_of(text, bare);
+    });
     return profile;
+}
+
+std::string profile_of(const Surroundings& surroundings) {
+    std::string name = surroundings.variable("AWS_PROFILE").value_or("");
+    return name.empty() ? "default" : name;
 }
 
 std::optional<DatedCredentials> credentials_from_container(const Surroundings& surroundings) {
@@ -241,7 +281,7 @@ std::optional<DatedCredentials> credentials_from_container(const Surroundings& s
     auto token = surroundings.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN");
     if (const auto path = surroundings.variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"); path && !path->empty()) {
         token = surroundings.file(*path);
-        if (!token) throw ConfigError("the file that AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names cannot be read");
+        if (!token) throw ConfigError("the file that AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE names is not there");
         *token = trimmed(*token);
     }
     if (token && !token->empty()) {
@@ -251,7 +291,8 @@ std::optional<DatedCredentials> credentials_from_container(const Surroundings& s
         headers.push_back({"Authorization", *token});
     }
     const HttpAnswer answer = surroundings.fetch(metadata_request("GET", url, std::move(headers)));
-    if (!answer.arrived()) throw UnavailableError("the container's credentials cannot be fetched: " + answer.error);
+    if (!answer.arrived())
+        throw UnavailableError("the container's credentials cannot be fetched: " + quotable(answer.error));
     if (answer.status != 200) {
         throw UnavailableError("the container's credentials cannot be fetched: status " +
                                std::to_string(answer.status));
@@ -260,16 +301,20 @@ std::optional<DatedCredentials> credentials_from_container(const Surroundings& s
 }
 
 std::optional<DatedCredentials> credentials_from_machine(const Surroundings& surroundings) {
-    if (surroundings.variable("AWS_EC2_METADATA_DISABLED").value_or("") == "true") return std::nullopt;
+    std::string disabled = surroundings.variable("AWS_EC2_METADATA_DISABLED").value_or("");
+    std::ranges::transform(disabled, disabled.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+    if (disabled == "true") return std::nullopt;
     const std::string base = std::string{machine_address} + "/latest/";
     const HttpAnswer token = surroundings.fetch(
         metadata_request("PUT", base + "api/token", {{"X-aws-ec2-metadata-token-ttl-seconds", "300"}}));
+    check_machine(token, "a token");
     // Without a service there is nobody who answers, or something else does.
     if (token.status != 200 || token.body.find_first_of("\r\n") != std::string::npos) return std::nullopt;
     const std::vector<Header> headers{{"X-aws-ec2-metadata-token", token.body}};
     const std::string roles = base + "meta-data/iam/security-credentials/";
     const HttpAnswer role = surroundings.fetch(metadata_request("GET", roles, headers));
     if (role.status == 404) return std::nullopt;
+    check_machine(role, "its role");
     const std::string name{trimmed(std::string_view{role.body}.substr(0, role.body.find('\n')))};
     const bool plain_name = std::ranges::all_of(name, [](char c) {
         return c > ' ' && c < '\x7f' && std::string_view{"/?#%\\"}.find(c) == std::string_view::npos;
@@ -278,6 +323,7 @@ std::optional<DatedCredentials> credentials_from_machine(const Surroundings& sur
         throw UnavailableError("the machine's metadata service does not tell its role");
     }
     const HttpAnswer answer = surroundings.fetch(metadata_request("GET", roles + name, headers));
+    check_machine(answer, "its role's credentials");
     if (answer.status != 200)
         throw UnavailableError("the machine's metadata service does not give its role's credentials");
     return parse_endpoint_credentials(answer.body, "the machine's metadata service");
@@ -289,67 +335,88 @@ CredentialsSource credentials_of(Surroundings surroundings, std::string profile)
             const auto found = profile_from_files(surroundings, name);
             if (!found || found->credentials || found->unsupported.empty())
                 return found ? found->credentials : std::nullopt;
-            throw ConfigError("profile '" + name + "' takes its credentials by " + found->unsupported +
+            throw ConfigError("profile '" + quotable(name) + "' takes its credentials by " + found->unsupported +
                               ", which varve does not; name one with keys, or set AWS_ACCESS_KEY_ID, "
                               "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN as 'aws configure export-credentials "
                               "--format env' prints them");
         };
         if (!asked_for.empty()) {
             if (const auto found = keys_of(asked_for)) return *found;
-            throw ConfigError("profile '" + asked_for + "' has no access key in the shared files");
+            throw ConfigError("profile '" + quotable(asked_for) + "' has no access key in the shared files");
         }
         if (auto found = credentials_from_environment(surroundings)) return *std::move(found);
         if (auto found = credentials_from_web_identity(surroundings)) return *std::move(found);
-        const std::string name = surroundings.variable("AWS_PROFILE").value_or("default");
+        const std::string name = profile_of(surroundings);
         if (const auto found = keys_of(name)) return *found;
         if (auto found = credentials_from_container(surroundings)) return *std::move(found);
         if (auto found = credentials_from_machine(surroundings)) return *std::move(found);
         throw ConfigError(
             "no credentials: looked in the environment (AWS_ACCESS_KEY_ID, AWS_WEB_IDENTITY_TOKEN_FILE), in the shared "
             "files (profile '" +
-            name + "'), at the container's endpoint and at the machine's metadata service");
+            quotable(name) + "'), at the container's endpoint and at the machine's metadata service");
     };
 }
 
-CredentialsCache::CredentialsCache(CredentialsSource source, Clock& clock)
-    : source_(std::move(source)), clock_(clock) {}
+CredentialsCache::CredentialsCache(CredentialsSource source, Runtime runtime)
+    : source_(std::move(source)), runtime_(runtime) {}
+
+bool CredentialsCache::good(Time now) const {
+    return current_ && current_->credentials != refused_ && (!current_->expires || now < *current_->expires);
+}
+
+bool CredentialsCache::may_ask() const {
+    return !ask_again_ || runtime_.clock.steady_now() >= *ask_again_;
+}
 
 Credentials CredentialsCache::get() {
     std::unique_lock lock{mutex_};
     for (;;) {
-        const Time now = clock_.now();
-        const bool good = current_ && (!current_->expires || now < *current_->expires);
-        const bool fresh = good && (!current_->expires || now < *current_->expires - renewed_before);
-        const bool failed_just_now = failed_at_ && clock_.steady_now() < *failed_at_ + pause_after_failure;
-        if (fresh || (good && (renewing_ || failed_just_now))) return current_->credentials;
-        if (!renewing_) break;
+        const Time now = runtime_.clock.now();
+        const bool over_soon = current_ && current_->expires && now >= *current_->expires - renewed_before;
+        if (good(now) && (!over_soon || renewing_ || !may_ask())) return current_->credentials;
+        if (!renewing_) {
+            if (may_ask()) break;
+            if (failure_) std::rethrow_exception(failure_);
+            return current_->credentials;
+        }
         renewed_.wait(lock);
     }
     renewing_ = true;
     lock.unlock();
     std::optional<DatedCredentials> found;
-    std::exception_ptr error;
+    std::exception_ptr failure;
     try {
         found = source_();
     } catch (...) {
-        error = std::current_exception();
+        failure = std::current_exception();
     }
     lock.lock();
     renewing_ = false;
     renewed_.notify_all();
-    if (found) {
-        current_ = *std::move(found);
-        failed_at_.reset();
-        return current_->credentials;
-    }
-    failed_at_ = clock_.steady_now();
-    if (current_ && current_->expires && clock_.now() < *current_->expires) return current_->credentials;
-    std::rethrow_exception(error);
+    failure_ = failure;
+    if (found) current_ = *std::move(found);
+    const Time now = runtime_.clock.now();
+    Duration pause = good(now) ? pause_while_good : pause_while_over;
+    pause += Duration{static_cast<Duration::rep>(runtime_.random.below(static_cast<std::uint64_t>(pause.count()) + 1))};
+    if (good(now) && current_->expires) pause = std::min(pause, *current_->expires - now);
+    asked_ = runtime_.clock.steady_now();
+    ask_again_ = asked_ + pause;
+    if (failure_ && !good(now)) std::rethrow_exception(failure_);
+    return current_->credentials;
 }
 
-void CredentialsCache::forget(const Credentials& refused) {
+bool CredentialsCache::forget(const Credentials& refused) {
     const std::lock_guard lock{mutex_};
-    if (current_ && current_->credentials == refused) current_.reset();
+    if (!current_ || current_->credentials != refused) return true;
+    refused_ = refused;
+    ask_again_ = std::min<SteadyTime>(*ask_again_, asked_ + pause_while_over);
+    return renewing_ || may_ask();
+}
+
+std::vector<std::string> CredentialsCache::secrets() const {
+    const std::lock_guard lock{mutex_};
+    if (!current_) return {};
+    return {current_->credentials.secret_access_key, current_->credentials.session_token};
 }
 
 }  // namespace varve::dynamodb

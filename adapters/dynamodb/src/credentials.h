@@ -3,14 +3,16 @@
 #include "http.h"
 #include "signature.h"
 
-#include <varve/core/clock.h>
+#include <varve/core/runtime.h>
 
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace varve::dynamodb {
 
@@ -26,7 +28,8 @@ using CredentialsSource = std::function<DatedCredentials()>;
 /// What a source asks of the process it runs in.
 struct Surroundings {
     std::function<std::optional<std::string>(const std::string& name)> variable;  ///< of the environment
-    std::function<std::optional<std::string>(const std::string& path)> file;      ///< a file's contents
+    /// A file's contents; nullopt if there is none. Throws ConfigError if it is there and cannot be read.
+    std::function<std::optional<std::string>(const std::string& path)> file;
     std::function<HttpAnswer(const HttpRequest&)> fetch;
 };
 
@@ -50,35 +53,49 @@ std::optional<Profile> profile_from_files(const Surroundings& surroundings, cons
 /// From the endpoint that a container is told of; nullopt if it is told of none.
 std::optional<DatedCredentials> credentials_from_container(const Surroundings& surroundings);
 
-/// Of the virtual machine's role, by version 2 of its metadata service; nullopt if this is switched off, or if there is
-/// no such service or role.
+/// Of the virtual machine's role, by version 2 of its metadata service; nullopt if the environment switches this off, or
+/// if there is no such service or role. Throws UnavailableError if the service fails, ConfigError if it refuses.
 std::optional<DatedCredentials> credentials_from_machine(const Surroundings& surroundings);
 
 /// The first of the above that has any; a profile that was asked for by name comes alone. Throws ConfigError that lists
 /// where it looked.
 CredentialsSource credentials_of(Surroundings surroundings, std::string profile);
 
+/// The profile to use where nobody asks for one: AWS_PROFILE, else "default".
+std::string profile_of(const Surroundings& surroundings);
+
 /// Keeps the last credentials, and has them renewed before they are over. One thread asks for new ones, while others go
-/// on with the old as long as these are good.
+/// on with the old as long as these are good. After each answer, be it good, old or an error, the source is left alone
+/// for a while.
 ///
 /// Threads: all methods may be called from any thread.
 class CredentialsCache {
   public:
-    CredentialsCache(CredentialsSource source, Clock& clock);
+    CredentialsCache(CredentialsSource source, Runtime runtime);
 
-    /// Throws what the source throws, unless the old ones are still good.
+    /// Throws what the source throws, unless the old ones are still good. Those that are over are given, too, while the
+    /// source has no others: the server's clock decides.
     Credentials get();
-    /// The server says that `refused` are over, whatever was said of their time.
-    void forget(const Credentials& refused);
+    /// The server says that `refused` are over, whatever was said of their time. False: there are no others yet.
+    bool forget(const Credentials& refused);
+
+    /// What no message may contain.
+    std::vector<std::string> secrets() const;
 
   private:
+    bool good(Time now) const;  // with mutex_ held
+    bool may_ask() const;
+
     const CredentialsSource source_;
-    Clock& clock_;
-    std::mutex mutex_;
+    const Runtime runtime_;
+    mutable std::mutex mutex_;
     std::condition_variable renewed_;
-    std::optional<DatedCredentials> current_;  // guarded by mutex_
-    bool renewing_ = false;                    // guarded by mutex_
-    std::optional<SteadyTime> failed_at_;      // guarded by mutex_; since then it was not asked again
+    std::optional<DatedCredentials> current_;  // guarded by mutex_, as are the following
+    std::optional<Credentials> refused_;       // by the server
+    std::exception_ptr failure_;               // of the source, when it was asked last
+    bool renewing_ = false;
+    SteadyTime asked_{};                   // when the source was asked last
+    std::optional<SteadyTime> ask_again_;  // not before
 };
 
 }  // namespace varve::dynamodb

@@ -26,9 +26,9 @@ std::size_t item_bytes_max_of(const Table& table) {
                     server_item_bytes_max - schema.partition_attribute.size() - schema.sort_attribute.size());
 }
 
-/// The body of what must have been done; throws what it failed with.
-std::string body_of(Reply reply) {
-    if (auto* done = std::get_if<Done>(&reply)) return std::move(done->body);
+/// The answer to what must have been done; throws what it failed with.
+rapidjson::Document answer_of(Reply reply) {
+    if (auto* done = std::get_if<Done>(&reply)) return std::move(done->answer);
     if (auto* failed = std::get_if<Failed>(&reply)) raise(failed->failure);
     throw CorruptionError("the server refuses, by " + std::get<Declined>(reply).name + ", what has no condition");
 }
@@ -83,6 +83,10 @@ store::Capabilities DynamoDbStore::capabilities() const {
             .ordered_changes = false};
 }
 
+auto DynamoDbStore::understood(auto parse) const try { return parse(); } catch (const CorruptionError& error) {
+    throw CorruptionError(client_.quotable(error.what()));
+}
+
 const Table& DynamoDbStore::table(const std::string& name) const {
     const std::shared_lock lock{tables_mutex_};
     const auto found = tables_.find(name);
@@ -120,7 +124,7 @@ std::optional<DescribedTable> DynamoDbStore::describe(const Table& table) {
     if (const auto* failed = std::get_if<Failed>(&reply); failed && failed->name == "ResourceNotFoundException") {
         return std::nullopt;
     }
-    DescribedTable found = parse_described_table(body_of(std::move(reply)));
+    DescribedTable found = understood([&] { return parse_described_table(answer_of(std::move(reply))); });
     const store::TableSchema& schema = table.schema;
     const std::string sort_type = schema.sort == store::SortType::none      ? ""
                                   : schema.sort == store::SortType::integer ? "N"
@@ -129,8 +133,8 @@ std::optional<DescribedTable> DynamoDbStore::describe(const Table& table) {
         found.sort_attribute != schema.sort_attribute || found.sort_type != sort_type) {
         std::string shape = found.partition_attribute + " " + found.partition_type;
         if (!found.sort_attribute.empty()) shape += ", " + found.sort_attribute + " " + found.sort_type;
-        throw ConfigError("table '" + table.name + "' exists with the key (" + shape + ") and was asked for as " +
-                          to_string(schema));
+        throw ConfigError("table '" + table.name + "' exists with the key (" + client_.quotable(shape) +
+                          ") and was asked for as " + to_string(schema));
     }
     return found;
 }
@@ -139,7 +143,7 @@ void DynamoDbStore::create(const Table& table) {
     Reply reply = client_.send(create_table(table));
     // Another process was quicker.
     if (const auto* failed = std::get_if<Failed>(&reply); failed && failed->name == "ResourceInUseException") return;
-    (void)body_of(std::move(reply));
+    (void)answer_of(std::move(reply));
 }
 
 DescribedTable DynamoDbStore::wait_until_active(const Table& table, std::optional<DescribedTable> described) {
@@ -162,7 +166,7 @@ void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
     };
     // The port lets a store keep what has expired.
     if (lacks(described)) return;
-    const std::string current = parse_time_to_live(body_of(std::move(described)));
+    const std::string current = understood([&] { return parse_time_to_live(answer_of(std::move(described))); });
     if (current == table.schema.expiry_attribute) return;
     if (!current.empty()) {
         throw ConfigError("items of table '" + table.name + "' expire by '" + current + "' and it was asked for as " +
@@ -173,8 +177,9 @@ void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
     if (lacks(updated)) return;
     // Two processes may do this at once; the second is told that it is done already, in words only.
     if (const auto* failed = std::get_if<Failed>(&updated); failed && failed->name == "ValidationException") {
-        if (parse_time_to_live(body_of(client_.send(describe_time_to_live(table)))) == table.schema.expiry_attribute)
-            return;
+        const std::string now =
+            understood([&] { return parse_time_to_live(answer_of(client_.send(describe_time_to_live(table)))); });
+        if (now == table.schema.expiry_attribute) return;
         // Some versions of Alternator have it only where it is switched on, or not for every kind of table.
         if (is_alternator(arn)) {
             options_.runtime.log.write(
@@ -183,7 +188,7 @@ void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
             return;
         }
     }
-    (void)body_of(std::move(updated));
+    (void)answer_of(std::move(updated));
 }
 
 // --- reading ---------------------------------------------------------------------------------------------------------
@@ -210,7 +215,8 @@ std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<c
     std::vector<std::optional<store::Item>> items(keys.size());
     if (keys.empty()) return items;
     if (keys.size() == 1) {
-        items[0] = parse_get_item(body_of(client_.send(get_item(keys[0]))), *keys[0].table);
+        items[0] =
+            understood([&] { return parse_get_item(answer_of(client_.send(get_item(keys[0]))), *keys[0].table); });
         return items;
     }
     std::map<store::Key, std::size_t> places;
@@ -238,9 +244,11 @@ std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<c
         const std::size_t asked = open.size();
         std::vector<TableKey> left;
         for (Reply& reply : client_.send(calls)) {
-            BatchOfItems batch = parse_batch_get_item(body_of(std::move(reply)), find);
-            for (store::Record& record : batch.records) items[place(record.key)] = std::move(record.item);
-            for (const store::Key& key : batch.unprocessed) left.push_back(keys[place(key)]);
+            understood([&] {
+                BatchOfItems batch = parse_batch_get_item(answer_of(std::move(reply)), find);
+                for (store::Record& record : batch.records) items[place(record.key)] = std::move(record.item);
+                for (const store::Key& key : batch.unprocessed) left.push_back(keys[place(key)]);
+            });
         }
         open = std::move(left);
         if (open.empty()) return items;
@@ -265,7 +273,8 @@ store::Page DynamoDbStore::query(const store::Query& query) {
     const auto open = [](const store::SortKey& bound) { return std::holds_alternative<std::monostate>(bound); };
     // The server calls an empty range invalid.
     if (!open(query.first) && !open(query.last) && query.last < query.first) return {};
-    PageOfItems found = parse_page(body_of(client_.send(dynamodb::query(source, query, after))), source);
+    PageOfItems found =
+        understood([&] { return parse_page(answer_of(client_.send(dynamodb::query(source, query, after))), source); });
     store::Page page{.records = std::move(found.records), .next = {}};
     if (found.last) page.next = store::query_token(found.last->sort);
     return page;
@@ -280,7 +289,8 @@ store::Page DynamoDbStore::scan(const store::Scan& scan) {
     }
     std::optional<store::Key> after;
     if (scan.next) after = store::key_of_scan_token(source.schema, *scan.next);
-    PageOfItems found = parse_page(body_of(client_.send(dynamodb::scan(source, scan, after))), source);
+    PageOfItems found =
+        understood([&] { return parse_page(answer_of(client_.send(dynamodb::scan(source, scan, after))), source); });
     store::Page page{.records = std::move(found.records), .next = {}};
     if (found.last) page.next = store::scan_token(*found.last);
     return page;
@@ -317,13 +327,8 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
             } else if (auto* failure = std::get_if<Failed>(&replies[at])) {
                 answers[i] = failure_of(writes[i], std::move(*failure));
             } else {
-                auto item = parse_refusing_item(std::get<Declined>(replies[at]).body, *targets[i].table);
-                if (item) tells_items_ = true;
-                if (item || tells_items_) {
-                    answers[i] = store::Refused{std::move(item)};
-                } else {
-                    untold.push_back(i);
-                }
+                answers[i] = refused(std::get<Declined>(replies[at]), targets[i]);
+                if (!answers[i]) untold.push_back(i);
             }
         }
         open.clear();
@@ -333,25 +338,21 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
         // the effect of an earlier try that was not answered.
         std::vector<TableKey> keys;
         for (const std::size_t i : untold) keys.push_back({targets[i].table, &writes[i].key});
-        std::vector<std::optional<store::Item>> items;
-        try {
-            items = read_distinct(keys);
-        } catch (const Error& error) {
-            for (const std::size_t i : untold) {
-                answers[i] =
-                    Failure{.kind = error.kind(),
-                            .in_doubt = true,
-                            .message = "the write was refused, and why cannot be read: " + std::string{error.what()}};
-            }
-            break;
-        }
+        std::vector<ReadAnswer> items = read_each(keys);
         for (std::size_t at = 0; at < untold.size(); ++at) {
             const std::size_t i = untold[at];
-            const bool holds_now = holds(writes[i].condition, items[at] ? &*items[at] : nullptr);
-            if (holds_now) {
+            if (auto* failure = std::get_if<Failure>(&items[at])) {
+                failure->in_doubt = failure->kind != ErrorKind::corruption;
+                failure->message = "the write was refused by the item " + to_string(writes[i].key) +
+                                   ", and why cannot be read: " + failure->message;
+                answers[i] = std::move(*failure);
+                continue;
+            }
+            auto& item = std::get<std::optional<store::Item>>(items[at]);
+            if (holds(writes[i].condition, item ? &*item : nullptr)) {
                 open.push_back(i);
             } else {
-                answers[i] = store::Refused{std::move(items[at])};
+                answers[i] = store::Refused{std::move(item)};
             }
         }
         if (!open.empty() && !backoff.next_at_once()) {
@@ -371,6 +372,33 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
     result.reserve(answers.size());
     for (auto& answer : answers) result.push_back(*std::move(answer));
     return result;
+}
+
+std::optional<store::WriteAnswer> DynamoDbStore::refused(const Declined& declined, const TableWrite& write) try {
+    auto item = understood([&] { return parse_refusing_item(declined.answer, *write.table); });
+    if (item) tells_items_ = true;
+    if (!item && !tells_items_) return std::nullopt;
+    return store::Refused{std::move(item)};
+} catch (const CorruptionError& error) {
+    return Failure{.kind = error.kind(),
+                   .message = "the write is refused by the item " + to_string(write.write->key) +
+                              ", which cannot be read: " + error.what()};
+}
+
+std::vector<DynamoDbStore::ReadAnswer> DynamoDbStore::read_each(std::span<const TableKey> keys) {
+    std::vector<ReadAnswer> answers;
+    try {
+        for (auto& item : read_distinct(keys)) answers.emplace_back(std::move(item));
+    } catch (const Error& error) {
+        // One that cannot be read spoils the whole answer.
+        if (error.kind() == ErrorKind::corruption && keys.size() > 1) {
+            for (std::size_t i = 0; i < keys.size(); ++i)
+                answers.push_back(std::move(read_each(keys.subspan(i, 1)).front()));
+        } else {
+            answers.assign(keys.size(), Failure{.kind = error.kind(), .message = error.what()});
+        }
+    }
+    return answers;
 }
 
 store::AtomicAnswer DynamoDbStore::write_atomically(std::span<const store::Write> writes) {
@@ -396,7 +424,7 @@ store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes,
                                              Backoff& backoff, bool& again) {
     std::vector<const Table*> tables;
     for (const TableWrite& one : writes) tables.push_back(one.table);
-    std::vector<CancellationReason> reasons = parse_cancellation(declined.body, tables);
+    std::vector<CancellationReason> reasons = understood([&] { return parse_cancellation(declined.answer, tables); });
     store::RefusedBatch refusal;
     const CancellationReason* busy = nullptr;
     for (std::size_t i = 0; i < reasons.size(); ++i) {
@@ -408,12 +436,13 @@ store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes,
                    reason.code == "ProvisionedThroughputExceeded") {
             busy = &reason;
         } else if (reason.code != "None" && !reason.code.empty()) {
-            return Failure{.kind = ErrorKind::invalid,
-                           .message = is_too_large(reason.message)
-                                          ? grown_too_large(key)
-                                          : "the transaction's write of the item " + to_string(key) +
-                                                " is not allowed: " + reason.code +
-                                                (reason.message.empty() ? "" : ": " + reason.message)};
+            return Failure{
+                .kind = ErrorKind::invalid,
+                .message =
+                    is_too_large(reason.message)
+                        ? grown_too_large(key)
+                        : "the transaction's write of the item " + to_string(key) + " is not allowed: " +
+                              client_.quotable(reason.code + (reason.message.empty() ? "" : ": ") + reason.message)};
         }
     }
     // Which conditions held is only known of a transaction that nobody disturbed.

@@ -30,12 +30,19 @@ class DynamoDbStore final : public store::ItemStore {
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
   private:
+    /// What `parse` makes of an answer. Its CorruptionError quotes what a server said, so it is made fit for a message.
+    auto understood(auto parse) const;
     /// Throws InvalidError if nobody ensured it.
     const Table& table(const std::string& name) const;
     bool has_transactions();
     /// Checks each write, before any is sent.
     std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
     std::vector<std::optional<store::Item>> read_distinct(std::span<const TableKey> keys);
+    using ReadAnswer = std::variant<std::optional<store::Item>, Failure>;
+    /// As `read_distinct`, but one that cannot be read is the failure of that one alone.
+    std::vector<ReadAnswer> read_each(std::span<const TableKey> keys);
+    /// nullopt if the answer does not tell the item that refused the write.
+    std::optional<store::WriteAnswer> refused(const Declined& declined, const TableWrite& write);
     store::AtomicAnswer cancelled(std::span<const TableWrite> writes, const Declined& declined, Backoff& backoff,
                                   bool& again);
 

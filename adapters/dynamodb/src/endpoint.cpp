@@ -1,10 +1,13 @@
 #include "endpoint.h"
 
+#include "messages.h"
+
 #include <varve/core/error.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -44,9 +47,17 @@ std::optional<std::string> variable(const std::string& name) {
 }
 
 std::optional<std::string> file(const std::string& path) {
+    std::error_code unknown;
+    if (!std::filesystem::exists(path, unknown)) return std::nullopt;
+    const auto fail = [&path](const char* why) {
+        throw ConfigError("'" + quotable(path) +
+                          "' should be a file with credentials or settings of AWS's tools, and " + why);
+    };
+    if (std::filesystem::is_directory(path, unknown)) fail("is a directory");
     std::ifstream stream{path, std::ios::binary};
-    if (!stream) return std::nullopt;
-    return std::string{std::istreambuf_iterator<char>{stream}, {}};
+    std::string contents{std::istreambuf_iterator<char>{stream}, {}};
+    if (!stream) fail("cannot be read");
+    return contents;
 }
 
 Surroundings surroundings() {
@@ -68,7 +79,7 @@ std::string region_of(const Options& options, bool loopback) {
     for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
         if (const auto region = variable(name); region && !region->empty()) return *region;
     }
-    const std::string profile = options.profile.empty() ? variable("AWS_PROFILE").value_or("default") : options.profile;
+    const std::string profile = options.profile.empty() ? profile_of(surroundings()) : options.profile;
     if (const auto found = profile_from_files(surroundings(), profile); found && found->region) return *found->region;
     if (loopback) return "us-east-1";
     throw ConfigError("no region: a dynamodb URL says ?region=eu-west-1, or AWS_REGION does");

@@ -9,6 +9,9 @@ namespace {
 constexpr std::string_view slow_down =
     "the table's or the account's throughput is used up; use on-demand capacity or raise the limits";
 constexpr std::string_view wrong_keys = "check the access key, its secret and the region";
+constexpr std::string_view unsigned_request =
+    "the signature's headers did not arrive as they were sent; does a proxy change them, or does the server want "
+    "others?";
 
 constexpr auto rules = std::to_array<ErrorRule>({
     {"ConditionalCheckFailedException", Course::refused, ErrorKind::conflict, "", false},
@@ -36,8 +39,8 @@ constexpr auto rules = std::to_array<ErrorRule>({
      true},
 
     {"UnrecognizedClientException", Course::fatal, ErrorKind::config, wrong_keys, true},
-    {"IncompleteSignatureException", Course::fatal, ErrorKind::config, wrong_keys, true},
-    {"MissingAuthenticationTokenException", Course::fatal, ErrorKind::config, wrong_keys, true},
+    {"IncompleteSignatureException", Course::fatal, ErrorKind::config, unsigned_request, true},
+    {"MissingAuthenticationTokenException", Course::fatal, ErrorKind::config, unsigned_request, true},
     {"AccessDeniedException", Course::fatal, ErrorKind::config, "allow this action in the user's or role's policy",
      false},
     {"ResourceInUseException", Course::fatal, ErrorKind::unavailable, "the table is being created or changed", false},

@@ -1,10 +1,13 @@
 #include "http.h"
 
+#include "messages.h"
+
 #include <varve/core/error.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <string>
 
@@ -17,8 +20,6 @@
 namespace varve::dynamodb {
 namespace {
 
-/// BatchGetItem answers with up to 16 MB of items, which base64 and JSON enlarge.
-constexpr std::size_t answer_bytes_max = std::size_t{64} << 20;
 constexpr long connections_max = 128;
 /// Servers close idle connections, some after 5 seconds; one that is closed while a request is on its way leaves the
 /// request's outcome unknown. libcurl counts whole seconds: what was idle for less than one more is still used.
@@ -35,12 +36,19 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
-/// Of all that libcurl would say, what it says itself: headers and bodies carry secrets and users' data.
-int trace(CURL*, curl_infotype type, char* data, std::size_t size, void* log) {
-    if (type == CURLINFO_TEXT) {
-        static_cast<Log*>(log)->write(LogLevel::debug, "libcurl: " + std::string{trimmed({data, size})});
+/// User and password of the proxies that the environment names, however they are written there: libcurl quotes them.
+std::vector<std::string> proxy_secrets() {
+    std::vector<std::string> secrets;
+    for (const char* name : {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy"}) {
+        const char* const value = std::getenv(name);
+        std::string_view proxy = value == nullptr ? "" : value;
+        const std::size_t at = proxy.rfind('@');
+        if (at == std::string_view::npos) continue;
+        proxy = proxy.substr(0, at);
+        const std::size_t scheme = proxy.find("://");
+        secrets.emplace_back(scheme == std::string_view::npos ? proxy : proxy.substr(scheme + 3));
     }
-    return 0;
+    return secrets;
 }
 
 /// What to do about a server that cannot prove who it is; `verdict` is OpenSSL's on its certificate.
@@ -103,7 +111,7 @@ struct Http::Transfer {
     }
     static std::size_t write(const char* data, std::size_t, std::size_t count, void* self) {
         auto& transfer = *static_cast<Transfer*>(self);
-        if (transfer.answer.body.size() + count > answer_bytes_max) {
+        if (transfer.answer.body.size() + count > transfer.request.answer_bytes_max) {
             transfer.too_large = true;
             return 0;
         }
@@ -241,8 +249,22 @@ class Http::Handles {
     std::vector<CURL*> idle_;
 };
 
-Http::Http(Options options) : options_(std::move(options)), handles_(std::make_unique<Handles>()) {
+Http::Http(Options options)
+    : options_(std::move(options)), proxy_secrets_(proxy_secrets()), handles_(std::make_unique<Handles>()) {
     thread_ = std::thread{[this] { run(); }};
+}
+
+std::string Http::quotable(std::string_view text) const {
+    return dynamodb::quotable(text, proxy_secrets_);
+}
+
+/// Of all that libcurl would say, what it says itself: headers and bodies carry secrets and users' data.
+int Http::trace(void*, int type, char* data, std::size_t size, void* self) {
+    const auto& http = *static_cast<const Http*>(self);
+    if (type == CURLINFO_TEXT) {
+        http.options_.trace->write(LogLevel::debug, "libcurl: " + http.quotable(trimmed({data, size})));
+    }
+    return 0;
 }
 
 Http::~Http() {
@@ -327,7 +349,7 @@ bool Http::start(Transfer& transfer) {
     if (options_.trace != nullptr) {
         set(CURLOPT_VERBOSE, 1L);
         set(CURLOPT_DEBUGFUNCTION, &trace);
-        set(CURLOPT_DEBUGDATA, static_cast<void*>(options_.trace));
+        set(CURLOPT_DEBUGDATA, static_cast<void*>(this));
     }
     set(CURLOPT_PREREQFUNCTION, &Transfer::begin);
     set(CURLOPT_PREREQDATA, static_cast<void*>(&transfer));
@@ -363,12 +385,16 @@ void Http::finish(Transfer& transfer, int code) {
     long status = 0;
     if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (transfer.too_large) {
-        answer.error = "the answer has more than " + std::to_string(answer_bytes_max) + " bytes";
+        answer.error = "the answer has more than " + std::to_string(transfer.request.answer_bytes_max) +
+                       " bytes, which nothing that was asked for can have";
     } else if (code == CURLE_ABORTED_BY_CALLBACK) {
         answer.error = "the server closed the connection instead of answering";
+    } else if (code == CURLE_COULDNT_RESOLVE_PROXY) {
+        // libcurl's own words quote it, and end where they get too long: a part of a password is not recognised.
+        answer.error = "the proxy that the environment names (https_proxy, all_proxy) is not known, or not understood";
     } else if (code != CURLE_OK) {
-        answer.error =
-            transfer.message[0] != '\0' ? transfer.message.data() : curl_easy_strerror(static_cast<CURLcode>(code));
+        answer.error = quotable(transfer.message[0] != '\0' ? transfer.message.data()
+                                                            : curl_easy_strerror(static_cast<CURLcode>(code)));
         if (code == CURLE_PEER_FAILED_VERIFICATION) {
             long verdict = 0;
             curl_easy_getinfo(transfer.easy, CURLINFO_SSL_VERIFYRESULT, &verdict);

@@ -22,6 +22,7 @@ struct HttpRequest {
     Request request;
     std::chrono::milliseconds connect_timeout{3'000};
     std::chrono::milliseconds timeout{10'000};
+    std::size_t answer_bytes_max = std::size_t{1} << 20;  ///< a larger answer is an error
 };
 
 /// What came of a request: a whole answer, or an error.
@@ -29,7 +30,7 @@ struct HttpAnswer {
     int status = 0;  ///< 0: none came, and `error` says why
     std::string body = {};
     std::string date = {};   ///< the header
-    std::string error = {};  ///< never contains a header or a body
+    std::string error = {};  ///< fit for a message; never contains a header or a body
     bool sent = false;       ///< the server may have got the request; false: it certainly did not
     /// The server could not prove who it is, or the certificates to trust cannot be read: no repetition helps.
     bool distrusted = false;
@@ -50,7 +51,8 @@ class Http {
     struct Options {
         std::string ca_file = {};  ///< certificates to trust instead of the system's
         bool direct = false;       ///< past the proxies that the environment names; plain http never goes to one
-        /// Gets libcurl's account of its connections at level debug: addresses, TLS, reuse; no header, no body.
+        /// Gets libcurl's account of its connections at level debug: addresses, TLS, reuse; no header, no body, and of
+        /// proxies no password.
         Log* trace = nullptr;
     };
     explicit Http(Options options);
@@ -71,7 +73,11 @@ class Http {
     bool start(Transfer& transfer);
     void finish(Transfer& transfer, int code);
 
+    std::string quotable(std::string_view text) const;
+    static int trace(void* easy, int type, char* data, std::size_t size, void* self);
+
     const Options options_;
+    const std::vector<std::string> proxy_secrets_;  ///< as the environment has them
     std::unique_ptr<Handles> handles_;
 
     std::mutex mutex_;

@@ -7,6 +7,8 @@
 #include <charconv>
 
 #include <rapidjson/error/en.h>
+#include <rapidjson/memorystream.h>
+#include <rapidjson/reader.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -34,6 +36,43 @@ std::optional<store::Value> parse_value(const rapidjson::Value& value, const Tab
     if (!bytes) throw_damaged(table, attribute);
     return *std::move(bytes);
 }
+
+/// Builds a document out of what the parser finds, but for what DynamoDB never sends.
+class StrictHandler {
+  public:
+    explicit StrictHandler(rapidjson::Document& into) : into_(into) {}
+
+    bool Null() { return into_.Null(); }
+    bool Bool(bool value) { return into_.Bool(value); }
+    bool Int(int) { return number(); }
+    bool Uint(unsigned) { return number(); }
+    bool Int64(std::int64_t) { return number(); }
+    bool Uint64(std::uint64_t) { return number(); }
+    bool Double(double) { return number(); }
+    bool RawNumber(const char*, rapidjson::SizeType, bool) { return number(); }
+    bool String(const char* data, rapidjson::SizeType size, bool copy) {
+        return no_lone_surrogate({data, size}) && into_.String(data, size, copy);
+    }
+    bool StartObject() { return into_.StartObject(); }
+    bool Key(const char* data, rapidjson::SizeType size, bool copy) {
+        return no_lone_surrogate({data, size}) && into_.Key(data, size, copy);
+    }
+    bool EndObject(rapidjson::SizeType count) { return into_.EndObject(count); }
+    bool StartArray() { return into_.StartArray(); }
+    bool EndArray(rapidjson::SizeType count) { return into_.EndArray(count); }
+
+  private:
+    bool number() { return into_.Bool(false); }
+    /// The parser lets the escape of a low surrogate pass, as three bytes that no UTF-8 has.
+    static bool no_lone_surrogate(std::string_view text) {
+        for (std::size_t at = text.find('\xed'); at != std::string_view::npos; at = text.find('\xed', at + 1)) {
+            if (at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) >= 0xa0) return false;
+        }
+        return true;
+    }
+
+    rapidjson::Document& into_;
+};
 
 std::optional<store::Value> parse_key_attribute(const rapidjson::Value& object, const Table& table,
                                                 const std::string& attribute) {
@@ -92,16 +131,29 @@ void write_item(Writer& writer, const Table& table, const store::Key& key, const
 }
 
 rapidjson::Document parse_object(std::string_view text, std::string_view what) {
+    // Iterative, because a hostile answer could nest deeper than the stack; numbers as texts, because nobody reads them
+    // and the parser's arithmetic on exponents overflows.
+    constexpr unsigned flags =
+        rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag;
+    rapidjson::MemoryStream bytes{text.data(), text.size()};
     rapidjson::Document document;
-    // Iterative, because a hostile answer could nest deeper than the stack.
-    document.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag>(text.data(), text.size());
-    if (document.HasParseError() || !document.IsObject()) {
-        throw CorruptionError(std::string{what} + " is not a JSON object" +
-                              (document.HasParseError()
-                                   ? std::string{": "} + rapidjson::GetParseError_En(document.GetParseError()) +
-                                         " At byte " + std::to_string(document.GetErrorOffset())
-                                   : std::string{}));
+    rapidjson::ParseResult result;
+    const auto parse = [&](rapidjson::Document& into) {
+        StrictHandler handler{into};
+        rapidjson::Reader reader;
+        result = reader.Parse<flags>(bytes, handler);
+        return !result.IsError();
+    };
+    document.Populate(parse);
+    const auto fail = [what](const std::string& why) { throw CorruptionError(std::string{what} + " is " + why); };
+    if (result.Code() == rapidjson::kParseErrorTermination) fail("JSON with a surrogate that is alone");
+    if (result.IsError()) {
+        fail(std::string{"no JSON: "} + rapidjson::GetParseError_En(result.Code()) + " At byte " +
+             std::to_string(result.Offset()));
     }
+    // The parser takes a NUL for the end.
+    if (bytes.Tell() != text.size()) fail("no JSON: there is more after it, at byte " + std::to_string(bytes.Tell()));
+    if (!document.IsObject()) fail("no JSON object");
     return document;
 }
 
@@ -148,6 +200,9 @@ std::optional<std::int64_t> exact_integer(std::string_view number) {
         if (digits.starts_with('+')) digits.remove_prefix(1);
         const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
         if (error != std::errc{} || end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
+        // Beyond what DynamoDB has, and what the sums below can hold.
+        constexpr int exponent_max = 1'000;
+        if (exponent > exponent_max || exponent < -exponent_max) return std::nullopt;
     }
     const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
     std::string digits{mantissa.substr(0, point)};

@@ -126,7 +126,8 @@ Call batch_get_item(std::span<const TableKey> keys) {
     writer.EndObject();
     return {.operation = "BatchGetItem",
             .body = body.finish(),
-            .about = std::to_string(keys.size()) + " items, the first of which is " + to_string(*keys.front().key)};
+            .about = std::to_string(keys.size()) + " items, the first of which is " + to_string(*keys.front().key),
+            .answer_bytes_max = Call::answer_of_a_batch};
 }
 
 Call write_item(const TableWrite& one) {
@@ -158,8 +159,9 @@ Call transact_write_items(std::span<const TableWrite> writes, const std::string&
     return {.operation = "TransactWriteItems",
             .body = body.finish(),
             .repeat = Call::Repeat::known,
-            .about = std::to_string(writes.size()) + " items, the first of which is " +
-                     to_string(writes.front().write->key)};
+            .about =
+                std::to_string(writes.size()) + " items, the first of which is " + to_string(writes.front().write->key),
+            .answer_bytes_max = Call::answer_of_a_batch};
 }
 
 Call query(const Table& table, const store::Query& query, const std::optional<store::Key>& after) {
@@ -184,8 +186,10 @@ Call query(const Table& table, const store::Query& query, const std::optional<st
     body.flag("ScanIndexForward", !query.descending);
     body.number("Limit", limit_of(query.limit));
     write_start(body, table, after);
-    return {
-        .operation = "Query", .body = body.finish(), .about = "partition '" + query.partition + "' of " + about(table)};
+    return {.operation = "Query",
+            .body = body.finish(),
+            .about = "partition '" + query.partition + "' of " + about(table),
+            .answer_bytes_max = Call::answer_of_a_page};
 }
 
 Call scan(const Table& table, const store::Scan& scan, const std::optional<store::Key>& after) {
@@ -198,7 +202,8 @@ Call scan(const Table& table, const store::Scan& scan, const std::optional<store
         body.number("TotalSegments", scan.segments);
     }
     write_start(body, table, after);
-    return {.operation = "Scan", .body = body.finish(), .about = about(table)};
+    return {
+        .operation = "Scan", .body = body.finish(), .about = about(table), .answer_bytes_max = Call::answer_of_a_page};
 }
 
 Call create_table(const Table& table) {

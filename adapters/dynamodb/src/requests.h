@@ -4,6 +4,7 @@
 
 #include <varve/store/item_store.h>
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,12 @@ struct Call {
     std::string body;
     Repeat repeat = Repeat::harmless;
     std::string about;  ///< for messages: "the item events/alice/7"
+    std::size_t answer_bytes_max = answer_of_an_item;
+
+    // What may be answered at most: DynamoDB's own bound on what is in it, times what JSON and base64 may make of it.
+    static constexpr std::size_t answer_of_an_item = std::size_t{4} << 20;   ///< an item of 400 KB, or a description
+    static constexpr std::size_t answer_of_a_page = std::size_t{12} << 20;   ///< 1 MB
+    static constexpr std::size_t answer_of_a_batch = std::size_t{64} << 20;  ///< 16 MB
 };
 
 struct TableKey {

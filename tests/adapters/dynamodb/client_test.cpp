@@ -1,5 +1,6 @@
 #include "client.h"
 
+#include "log_lines.h"
 #include "scripted_server.h"
 
 #include <varve/testing/manual_clock.h>
@@ -63,9 +64,9 @@ const Failure& failure_of(const Reply& reply) {
 }
 
 TEST(ClientTest, a_request_names_its_operation_and_is_signed) {
-    Case one{[](const Request&, std::size_t) { return ok(R"({"a":1})"); }};
+    Case one{[](const Request&, std::size_t) { return ok(R"({"a":"one"})"); }};
     const Reply reply = one.send(read);
-    EXPECT_EQ(std::get<Done>(reply).body, R"({"a":1})");
+    EXPECT_EQ(std::get<Done>(reply).answer["a"], "one");
     const Request request = one.server.requests().at(0);
     EXPECT_EQ(request.header("x-amz-target"), "DynamoDB_20120810.GetItem");
     EXPECT_EQ(request.header("content-type"), "application/x-amz-json-1.0");
@@ -290,16 +291,57 @@ TEST(ClientTest, a_wrong_key_is_a_config_error_after_one_repetition) {
 }
 
 TEST(ClientTest, credentials_that_are_over_are_renewed_once) {
-    Case one{[](const Request& request, std::size_t) {
+    Case* self = nullptr;
+    Case one{[&self](const Request& request, std::size_t) {
+        self->clock.advance(std::chrono::seconds{2});
         return request.header("authorization").find("AKID2/") != std::string::npos
                    ? ok()
                    : error(400, "ExpiredTokenException");
     }};
+    self = &one;
     EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
     EXPECT_EQ(one.credentials_asked, 2);
 }
 
+TEST(ClientTest, while_no_other_credentials_are_to_be_had_each_call_is_refused_once) {
+    Case one{[](const Request&, std::size_t) { return error(400, "ExpiredTokenException"); }};
+    for (int i = 0; i < 20; ++i) {
+        const Reply reply = one.send(read);
+        EXPECT_EQ(failure_of(reply).kind, ErrorKind::config);
+        EXPECT_NE(failure_of(reply).message.find("renew them"), std::string::npos) << failure_of(reply).message;
+    }
+    EXPECT_EQ(one.credentials_asked, 1) << "no time has passed";
+    EXPECT_EQ(one.requests(), 20U);
+}
+
+TEST(ClientTest, a_server_that_misses_a_header_is_not_told_as_a_wrong_key) {
+    Case one{[](const Request&, std::size_t) {
+        return error(400, "IncompleteSignatureException",
+                     "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.");
+    }};
+    const std::string message = failure_of(one.send(put)).message;
+    EXPECT_EQ(message.find("access key"), std::string::npos) << message;
+    EXPECT_NE(message.find("headers did not arrive"), std::string::npos) << message;
+}
+
+TEST(ClientTest, where_the_server_tells_no_time_the_clock_is_named_beside_the_key) {
+    Case one{[](const Request&, std::size_t) { return error(400, "InvalidSignatureException", "Signature expired"); }};
+    const std::string message = failure_of(one.send(put)).message;
+    EXPECT_NE(message.find("this machine's clock"), std::string::npos) << message;
+}
+
+TEST(ClientTest, an_answer_that_is_larger_than_what_was_asked_for_is_no_answer) {
+    Case one{[](const Request&, std::size_t) { return ok("{\"x\":\"" + std::string(2'000, 'x') + "\"}"); }};
+    Call call = read;
+    call.answer_bytes_max = 1'000;
+    const std::string message = failure_of(one.send(call)).message;
+    EXPECT_NE(message.find("more than 1000 bytes"), std::string::npos) << message;
+}
+
 TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
+    Case named{[&](const Request&, std::size_t) { return error(400, secret + token, "\\u0007\\u001b[31m"); }};
+    const std::string message = failure_of(named.send(put)).message;
+    EXPECT_EQ(message.find_first_of("\a\x1b"), std::string::npos) << message;
     for (const char* name :
          {"ValidationException", "AccessDeniedException", "Surprise", "UnrecognizedClientException"}) {
         Case one{[&](const Request&, std::size_t) {
@@ -313,16 +355,6 @@ TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
         EXPECT_TRUE(std::holds_alternative<Failed>(reply)) << name;
     }
 }
-
-/// Keeps what is logged at any level.
-struct Lines final : Log {
-    void write(LogLevel, std::string_view message) override {
-        const std::lock_guard lock{mutex};
-        text.append(message).append("\n");
-    }
-    std::mutex mutex;
-    std::string text;  // guarded by mutex
-};
 
 TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_data) {
     ScriptedServer server{[](const Request& request, std::size_t number) {
@@ -373,7 +405,7 @@ TEST(ClientTest, access_denied_says_what_to_do) {
 TEST(ClientTest, a_batch_repeats_only_what_must_be_repeated) {
     Case one{[](const Request& request, std::size_t number) {
         return request.body == "1" && number < 4 ? error(400, "ThrottlingException")
-                                                 : ok(R"({"was":)" + request.body + "}");
+                                                 : ok(R"({"was":")" + request.body + "\"}");
     }};
     std::vector<Call> calls;
     for (int i = 0; i < 4; ++i) {
@@ -382,7 +414,7 @@ TEST(ClientTest, a_batch_repeats_only_what_must_be_repeated) {
     }
     const std::vector<Reply> replies = one.client.send(calls);
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        EXPECT_EQ(std::get<Done>(replies.at(i)).body, R"({"was":)" + std::to_string(i) + "}");
+        EXPECT_EQ(std::get<Done>(replies.at(i)).answer["was"], std::to_string(i).c_str());
     }
     EXPECT_EQ(one.requests(), 5U);
 }

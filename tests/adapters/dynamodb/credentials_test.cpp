@@ -2,6 +2,7 @@
 
 #include <varve/core/error.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/seeded_random.h>
 
 #include <atomic>
 #include <future>
@@ -240,17 +241,66 @@ TEST(CredentialsSources, without_any_the_error_lists_where_it_looked) {
     EXPECT_TRUE(world.fetched.empty());
 }
 
+TEST(CredentialsSources, an_empty_profile_is_none) {
+    World world;
+    world.variables["AWS_PROFILE"] = "";
+    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = AKID\naws_secret_access_key = x\n";
+    EXPECT_EQ(world.find().credentials.access_key_id, "AKID");
+}
+
+TEST(CredentialsSources, a_profile_is_found_however_its_section_is_written) {
+    for (const char* header : {"[profile work]", "[ profile work ]", "[profile\t  work]", "[profile \"work\"]"}) {
+        World world;
+        world.files["/users/me/.aws/config"] =
+            std::string{header} + "\naws_access_key_id = AKID\naws_secret_access_key = x\n[profile worker]\nregion=y\n";
+        EXPECT_EQ(world.find("work").credentials.access_key_id, "AKID") << header;
+    }
+    World world;
+    world.files["/users/me/.aws/config"] =
+        "[default]\naws_access_key_id = a\naws_secret_access_key = x\n"
+        "[profile default]\naws_access_key_id = b\naws_secret_access_key = x\n";
+    EXPECT_EQ(world.find().credentials.access_key_id, "b") << "as AWS's tools have it";
+    world.files["/users/me/.aws/config"] = "[profilework]\naws_access_key_id = a\naws_secret_access_key = x\n";
+    world.failure<ConfigError>("work");
+}
+
+TEST(CredentialsSources, the_machine_is_not_asked_where_that_is_switched_off_in_any_case) {
+    for (const char* value : {"true", "TRUE", "True"}) {
+        World world;
+        world.variables["AWS_EC2_METADATA_DISABLED"] = value;
+        world.failure<ConfigError>();
+        EXPECT_TRUE(world.fetched.empty()) << value;
+    }
+}
+
+TEST(CredentialsSources, a_metadata_service_that_fails_or_refuses_is_named) {
+    const std::string base = "http://169.254.169.254/latest/";
+    const std::string roles = "GET " + base + "meta-data/iam/security-credentials/";
+    World world;
+    world.endpoints["PUT " + base + "api/token"] = {.status = 500};
+    EXPECT_NE(world.failure<UnavailableError>().find("status 500"), std::string::npos);
+    world.endpoints["PUT " + base + "api/token"] = {.status = 403};
+    EXPECT_NE(world.failure<ConfigError>().find("status 403"), std::string::npos);
+    world.endpoints["PUT " + base + "api/token"] = ok(token);
+    world.endpoints[roles] = {.status = 503};
+    EXPECT_NE(world.failure<UnavailableError>().find("role"), std::string::npos);
+    world.endpoints[roles] = ok("me");
+    world.endpoints[roles + "me"] = {.status = 403};
+    EXPECT_NE(world.failure<ConfigError>().find("metadata service"), std::string::npos);
+}
+
 using testing::ManualClock;
 
 TEST(CredentialsCacheTest, credentials_are_renewed_before_they_are_over) {
     ManualClock clock;
+    testing::SeededRandom random{1};
     int asked = 0;
     CredentialsCache cache{
         [&] {
             ++asked;
             return DatedCredentials{{std::to_string(asked), "x"}, clock.now() + std::chrono::hours{1}};
         },
-        clock};
+        {clock, random}};
     EXPECT_EQ(cache.get().access_key_id, "1");
     clock.advance(std::chrono::minutes{54});
     EXPECT_EQ(cache.get().access_key_id, "1");
@@ -261,12 +311,13 @@ TEST(CredentialsCacheTest, credentials_are_renewed_before_they_are_over) {
 
 TEST(CredentialsCacheTest, old_credentials_serve_while_new_ones_cannot_be_had) {
     ManualClock clock;
+    testing::SeededRandom random{1};
     int asked = 0;
     CredentialsCache cache{[&] {
                                if (++asked > 1) throw UnavailableError("gone");
                                return DatedCredentials{{"1", "x"}, clock.now() + std::chrono::hours{1}};
                            },
-                           clock};
+                           {clock, random}};
     (void)cache.get();
     clock.advance(std::chrono::minutes{57});
     EXPECT_EQ(cache.get().access_key_id, "1");
@@ -281,24 +332,78 @@ TEST(CredentialsCacheTest, old_credentials_serve_while_new_ones_cannot_be_had) {
 
 TEST(CredentialsCacheTest, what_the_server_calls_over_is_renewed_once) {
     ManualClock clock;
+    testing::SeededRandom random{1};
     int asked = 0;
-    CredentialsCache cache{[&] { return DatedCredentials{{std::to_string(++asked), "x"}}; }, clock};
+    CredentialsCache cache{[&] { return DatedCredentials{{std::to_string(++asked), "x"}}; }, {clock, random}};
     const Credentials first = cache.get();
-    cache.forget(first);
+    clock.advance(std::chrono::seconds{1});
+    EXPECT_TRUE(cache.forget(first));
     EXPECT_EQ(cache.get().access_key_id, "2");
-    cache.forget(first);
+    EXPECT_TRUE(cache.forget(first)) << "there are others";
     EXPECT_EQ(cache.get().access_key_id, "2");
+}
+
+/// How often a source is asked in a minute in which credentials are wanted a thousand times a second.
+template <class Source>
+int asked_in_a_minute(ManualClock& clock, Source source) {
+    testing::SeededRandom random{1};
+    int asked = 0;
+    CredentialsCache cache{[&] {
+                               ++asked;
+                               return source();
+                           },
+                           {clock, random}};
+    for (const Time end = clock.now() + std::chrono::minutes{1}; clock.now() < end;) {
+        try {
+            const Credentials found = cache.get();
+            if (found.access_key_id == "refused") (void)cache.forget(found);
+        } catch (const UnavailableError&) {
+        }
+        clock.advance(std::chrono::milliseconds{1});
+    }
+    return asked;
+}
+
+TEST(CredentialsCacheTest, a_source_is_left_alone_for_a_while_whatever_it_answers) {
+    ManualClock clock;
+    const Time end = clock.now() + std::chrono::minutes{2};
+    const auto still_the_old = [&] { return DatedCredentials{{"old", "x"}, end}; };
+    EXPECT_LE(asked_in_a_minute(clock, still_the_old), 3) << "they are good";
+    const auto over = [&] { return DatedCredentials{{"over", "x"}, clock.now() - std::chrono::minutes{1}}; };
+    const int asked_when_over = asked_in_a_minute(clock, over);
+    EXPECT_LE(asked_when_over, 61);
+    EXPECT_GE(asked_when_over, 30);
+    const auto refused = [&] { return DatedCredentials{{"refused", "x"}}; };
+    EXPECT_LE(asked_in_a_minute(clock, refused), 61);
+    const auto failing = []() -> DatedCredentials { throw UnavailableError("gone"); };
+    EXPECT_LE(asked_in_a_minute(clock, failing), 61);
+}
+
+TEST(CredentialsCacheTest, those_that_are_over_are_renewed_the_moment_they_are) {
+    ManualClock clock;
+    testing::SeededRandom random{1};
+    CredentialsCache cache{
+        [&] {
+            return DatedCredentials{{to_string(clock.now()), "x"}, clock.now() + std::chrono::seconds{20}};
+        },
+        {clock, random}};
+    const std::string first = cache.get().access_key_id;
+    clock.advance(std::chrono::seconds{19});
+    EXPECT_EQ(cache.get().access_key_id, first);
+    clock.advance(std::chrono::seconds{1});
+    EXPECT_NE(cache.get().access_key_id, first);
 }
 
 TEST(CredentialsCacheTest, many_threads_ask_their_source_once) {
     ManualClock clock;
+    testing::SeededRandom random{1};
     std::atomic<int> asked = 0;
     std::promise<void> may_answer;
     CredentialsCache cache{[&, allowed = may_answer.get_future().share()] {
                                allowed.wait();
                                return DatedCredentials{{std::to_string(++asked), "x"}};
                            },
-                           clock};
+                           {clock, random}};
     std::vector<std::future<Credentials>> found;
     for (int i = 0; i < 8; ++i) found.push_back(std::async(std::launch::async, [&] { return cache.get(); }));
     may_answer.set_value();
@@ -308,6 +413,7 @@ TEST(CredentialsCacheTest, many_threads_ask_their_source_once) {
 
 TEST(CredentialsCacheTest, the_old_ones_serve_others_while_one_thread_renews) {
     ManualClock clock;
+    testing::SeededRandom random{1};
     std::atomic<int> asked = 0;
     std::promise<void> renewing;
     std::promise<void> may_answer;
@@ -319,7 +425,7 @@ TEST(CredentialsCacheTest, the_old_ones_serve_others_while_one_thread_renews) {
             }
             return DatedCredentials{{std::to_string(asked), "x"}, clock.now() + std::chrono::hours{1}};
         },
-        clock};
+        {clock, random}};
     (void)cache.get();
     clock.advance(std::chrono::minutes{58});
     auto renewed = std::async(std::launch::async, [&] { return cache.get(); });

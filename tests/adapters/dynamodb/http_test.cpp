@@ -1,8 +1,10 @@
 #include "http.h"
 
+#include "log_lines.h"
 #include "scripted_server.h"
 
 #include <condition_variable>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 
@@ -198,6 +200,24 @@ TEST(HttpTest, plain_http_where_tls_is_spoken_to_is_an_error) {
     EXPECT_FALSE(answer.arrived());
     EXPECT_FALSE(answer.sent);
     EXPECT_TRUE(plain.requests().empty());
+}
+
+TEST(HttpTest, the_password_of_a_proxy_is_nowhere_to_be_seen) {
+    const std::string secret = "s3cr3t-never-to-be-seen";
+    for (const std::string& proxy : {"http://user:" + secret + "@127.0.0.1:1", "http://user:" + secret + "@ho st:1",
+                                     "user:" + secret + "@127.0.0.1:1", "nonsense://user:" + secret + "@127.0.0.1:1",
+                                     "http://user:" + secret + std::string(400, 'x') + "@ho st:1"}) {
+        setenv("https_proxy", proxy.c_str(), 1);
+        Lines lines;
+        Http http{{.trace = &lines}};
+        const HttpRequest request{.url = "https://dynamodb.invalid/", .request = {.method = "GET", .headers = {}}};
+        const std::string error = http.perform({&request, 1}).front().error;
+        EXPECT_NE(error, "") << proxy;
+        EXPECT_EQ(error.find(secret), std::string::npos) << error;
+        EXPECT_EQ(lines.text.find(secret), std::string::npos) << lines.text;
+        EXPECT_NE(lines.text.find("proxy"), std::string::npos) << lines.text;
+    }
+    unsetenv("https_proxy");
 }
 
 }  // namespace

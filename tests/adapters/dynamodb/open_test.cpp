@@ -1,11 +1,16 @@
 #include "endpoint.h"
+#include "log_lines.h"
 #include "scripted_server.h"
 
 #include <varve/core/error.h>
 #include <varve/store/open.h>
 #include <varve/testing/manual_clock.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace varve::dynamodb {
 namespace {
@@ -57,6 +62,21 @@ TEST(Opening, what_would_get_into_a_host_or_a_table_is_checked) {
                             "dynamodb:///bank?region=x&zone=1"}) {
         EXPECT_THROW((void)varve::open(url), ConfigError) << url;
     }
+}
+
+TEST(Opening, what_should_be_a_file_with_credentials_and_is_none_is_named) {
+    const auto folder = std::filesystem::temp_directory_path() / ("varve-credentials-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", folder.c_str(), 1);
+    try {
+        (void)client_parts({.prefix = "bank", .region = "eu-west-1", .profile = "work"}).credentials();
+        ADD_FAILURE() << "no error";
+    } catch (const ConfigError& error) {
+        EXPECT_NE(std::string{error.what()}.find(folder.string() + "'"), std::string::npos) << error.what();
+        EXPECT_NE(std::string{error.what()}.find("directory"), std::string::npos) << error.what();
+    }
+    unsetenv("AWS_SHARED_CREDENTIALS_FILE");
+    std::filesystem::remove(folder);
 }
 
 TEST(Opening, transactions_are_probed_or_declared) {
@@ -168,10 +188,7 @@ class Alternator {
             ->ensure_table({.name = "events", .partition_attribute = "id", .expiry_attribute = expiry_attribute});
     }
 
-    struct Lines final : Log {
-        void write(LogLevel, std::string_view message) override { text += message; }
-        std::string text;
-    } log;
+    Lines log;
 
   private:
     ScriptedServer server_;

@@ -97,6 +97,51 @@ TEST(ScriptedStore, says_in_doubt_of_a_refused_write_whose_item_cannot_be_read_a
     EXPECT_TRUE(std::holds_alternative<store::Applied>(answers.at(1)));
 }
 
+TEST(ScriptedStore, a_malformed_item_spoils_the_answer_of_the_write_that_it_refuses_and_of_no_other) {
+    // The server tells the item that refused a write at once, or when it is asked for it.
+    for (const bool tells : {true, false}) {
+        Scripted scripted{[tells](const std::string& operation, const rapidjson::Document& request) {
+            const auto damaged = [](const std::string& n) {
+                return R"({"p":{"S":"a"},"n":{"N":")" + n + R"("},"x":{"B":"?"}})";
+            };
+            if (operation == "BatchGetItem") {
+                return Answer{R"({"Responses":{"bank.items":[)" + damaged("1") + "," + Scripted::item(2) + "]}}"};
+            }
+            const std::string n = request["Key"]["n"]["N"].GetString();
+            const std::string item = n == "1" ? damaged(n) : Scripted::item(2);
+            if (operation == "GetItem") return Answer{R"({"Item":)" + item + "}"};
+            if (n == "3") return Answer{"{}"};
+            return Answer{
+                R"({"__type":"x#ConditionalCheckFailedException")" + (tells ? R"(,"Item":)" + item : "") + "}", 400};
+        }};
+        std::vector<store::Write> writes;
+        for (const std::int64_t n : {1, 2, 3})
+            writes.push_back({Scripted::key(n), store::Erase{}, !store::item_exists()});
+        const std::vector<store::WriteAnswer> answers = scripted.store->write(writes);
+        const auto& failure = std::get<Failure>(answers.at(0));
+        EXPECT_EQ(failure.kind, ErrorKind::corruption);
+        EXPECT_FALSE(failure.in_doubt);
+        EXPECT_NE(failure.message.find("items/a/1"), std::string::npos) << failure.message;
+        EXPECT_TRUE(std::holds_alternative<store::Refused>(answers.at(1)));
+        EXPECT_TRUE(std::holds_alternative<store::Applied>(answers.at(2)));
+    }
+}
+
+TEST(ScriptedStore, what_a_server_says_reaches_messages_without_control_characters_and_bounded) {
+    Scripted scripted{[](const std::string&, const rapidjson::Document&) {
+        return Answer{R"({"Item":{"p":{"S":"a"},"n":{"N":"1"},"\u001b[31m)" + std::string(5'000, 'x') + R"(":5}})"};
+    }};
+    const store::Key key = Scripted::key(1);
+    try {
+        (void)scripted.store->read({&key, 1});
+        FAIL() << "no error";
+    } catch (const CorruptionError& error) {
+        const std::string message = error.what();
+        EXPECT_EQ(message.find('\x1b'), std::string::npos) << message;
+        EXPECT_LT(message.size(), 600U);
+    }
+}
+
 TEST(ScriptedStore, says_of_an_invalid_update_what_the_server_says_unless_it_is_the_items_size) {
     std::string said = "Item size to update has exceeded the maximum allowed size";
     const Scripted scripted{[&said](const std::string&, const rapidjson::Document&) {

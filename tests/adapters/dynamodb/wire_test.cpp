@@ -2,6 +2,7 @@
 #include "expression.h"
 #include "item_json.h"
 #include "requests.h"
+#include "support/json_cases.h"
 
 #include <varve/core/error.h>
 
@@ -74,6 +75,23 @@ TEST(Items, what_is_no_item_is_corruption) {
                  CorruptionError);
 }
 
+TEST(Items, only_what_is_json_is_read) {
+    for (const JsonCase& one : json_cases()) {
+        const std::string text = "{\"x\":" + one.text + "}";
+        if (one.valid) {
+            EXPECT_NO_THROW((void)parse_object(text, "it")) << text;
+        } else {
+            EXPECT_THROW((void)parse_object(text, "it"), CorruptionError) << text;
+        }
+    }
+    using namespace std::string_view_literals;
+    for (const std::string_view text :
+         {"{}\0garbage"sv, "{}\0"sv, "\xef\xbb\xbf{}"sv, "{} x"sv, "{}{}"sv, ""sv, "5"sv}) {
+        EXPECT_THROW((void)parse_object(text, "it"), CorruptionError) << text;
+    }
+    EXPECT_THROW((void)parse_get_item(parse_object(R"({"Item":5})", "it"), events), CorruptionError);
+}
+
 TEST(Items, a_deeply_nested_answer_does_not_exhaust_the_stack) {
     const std::string open(200'000, '[');
     EXPECT_THROW(read_item("{\"a\":" + open), CorruptionError);
@@ -92,8 +110,9 @@ TEST(Numbers, integers_are_exact_in_every_notation) {
 }
 
 TEST(Numbers, what_is_no_64_bit_integer_is_none) {
-    for (const char* number : {"", "-", "1.5", "9223372036854775808", "-9223372036854775809", "1E20", "1e99999999999",
-                               "12E-1", "NaN", "0x1", "1 ", "1e", "."}) {
+    for (const char* number :
+         {"", "-", "1.5", "9223372036854775808", "-9223372036854775809", "1E20", "1e99999999999", "12E-1", "NaN", "0x1",
+          "1 ", "1e", ".", "0.1e-2147483648", "0.1e-2147483647", "1e2147483647", "0e-2147483648"}) {
         EXPECT_EQ(exact_integer(number), std::nullopt) << number;
     }
 }
@@ -206,63 +225,84 @@ TEST(Requests, a_table_is_paid_by_request_and_its_key_is_typed) {
 
 TEST(Answers, an_empty_page_can_go_on) {
     const PageOfItems page = parse_page(
-        R"({"Items":[],"Count":0,"LastEvaluatedKey":{"aggregateId":{"S":"a"},"version":{"N":"4"}}})", events);
+        parse_object(R"({"Items":[],"Count":0,"LastEvaluatedKey":{"aggregateId":{"S":"a"},"version":{"N":"4"}}})",
+                     "the answer"),
+        events);
     EXPECT_TRUE(page.records.empty());
     EXPECT_EQ(page.last, slot("a", 4));
-    EXPECT_EQ(parse_page(R"({"Items":[]})", events).last, std::nullopt);
+    EXPECT_EQ(parse_page(parse_object(R"({"Items":[]})", "the answer"), events).last, std::nullopt);
 }
 
 TEST(Answers, a_batch_tells_what_was_not_processed) {
     const auto find = [](std::string_view name) { return name == events.name ? &events : nullptr; };
     const BatchOfItems batch = parse_batch_get_item(
-        R"({"Responses":{"bank.events":[{"version":{"N":"1"},"aggregateId":{"S":"a"},"x":{"N":"2"}}]},)"
-        R"("UnprocessedKeys":{"bank.events":{"ConsistentRead":true,"Keys":[{"aggregateId":{"S":"b"},"version":{"N":"2"}}]}}})",
+        parse_object(
+            R"({"Responses":{"bank.events":[{"version":{"N":"1"},"aggregateId":{"S":"a"},"x":{"N":"2"}}]},)"
+            R"("UnprocessedKeys":{"bank.events":{"ConsistentRead":true,"Keys":[{"aggregateId":{"S":"b"},"version":{"N":"2"}}]}}})",
+            "the answer"),
         find);
     EXPECT_EQ(batch.records, (std::vector<store::Record>{{slot("a", 1), {{"x", 2}}}}));
     EXPECT_EQ(batch.unprocessed, std::vector<store::Key>{slot("b", 2)});
-    EXPECT_THROW(parse_batch_get_item(R"({"Responses":{"other":[]}})", find), CorruptionError);
-    EXPECT_THROW(parse_batch_get_item("{}", find), CorruptionError);
+    EXPECT_THROW(parse_batch_get_item(parse_object(R"({"Responses":{"other":[]}})", "the answer"), find),
+                 CorruptionError);
+    EXPECT_THROW(parse_batch_get_item(parse_object("{}", "the answer"), find), CorruptionError);
 }
 
 TEST(Answers, an_error_is_known_by_its_name_without_namespace) {
-    const NamedError error =
-        parse_error(R"({"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"})");
+    const NamedError error = parse_error(
+        parse_object(R"({"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"})",
+                     "the answer"));
     EXPECT_EQ(error.name, "ConditionalCheckFailedException");
     EXPECT_EQ(error.message, "no");
-    EXPECT_EQ(parse_error(R"({"__type":"x","Message":"capital"})").message, "capital");
-    EXPECT_EQ(parse_error("<html>").name, "");
-    EXPECT_EQ(parse_error(R"({"__type":5})").name, "");
+    EXPECT_EQ(parse_error(parse_object(R"({"__type":"x","Message":"capital"})", "the answer")).message, "capital");
+    EXPECT_EQ(parse_error(parse_object(R"({"__type":"ThrottlingException:http://internal.amazon.com/coral/x#y/"})",
+                                       "the answer"))
+                  .name,
+              "ThrottlingException");
+    EXPECT_EQ(parse_error(
+                  parse_object(R"({"__type":"com.amazon.coral.service#ThrottlingException:http://x/"})", "the answer"))
+                  .name,
+              "ThrottlingException");
+    EXPECT_EQ(parse_error(parse_object(R"({"__type":5})", "the answer")).name, "");
 }
 
 TEST(Answers, a_refused_write_brings_the_item_that_stood_there) {
     EXPECT_EQ(parse_refusing_item(
-                  R"({"__type":"x","Item":{"aggregateId":{"S":"a"},"version":{"N":"1"},"by":{"S":"me"}}})", events),
+                  parse_object(R"({"__type":"x","Item":{"aggregateId":{"S":"a"},"version":{"N":"1"},"by":{"S":"me"}}})",
+                               "the answer"),
+                  events),
               (Item{{"by", std::string{"me"}}}));
-    EXPECT_EQ(parse_refusing_item(R"({"__type":"x"})", events), std::nullopt);
+    EXPECT_EQ(parse_refusing_item(parse_object(R"({"__type":"x"})", "the answer"), events), std::nullopt);
 }
 
 TEST(Answers, a_cancelled_transaction_has_a_reason_for_each_write) {
-    const auto reasons =
-        parse_cancellation(R"({"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"m",)"
-                           R"("Item":{"id":{"S":"b"},"by":{"S":"me"}}}]})",
-                           {&events, &plain});
+    const auto reasons = parse_cancellation(
+        parse_object(R"({"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"m",)"
+                     R"("Item":{"id":{"S":"b"},"by":{"S":"me"}}}]})",
+                     "the answer"),
+        {&events, &plain});
     ASSERT_EQ(reasons.size(), 2U);
     EXPECT_EQ(reasons[0].code, "None");
     EXPECT_EQ(reasons[1].code, "ConditionalCheckFailed");
     EXPECT_EQ(reasons[1].item, (Item{{"by", std::string{"me"}}}));
-    EXPECT_THROW(parse_cancellation(R"({"CancellationReasons":[]})", {&events}), CorruptionError);
+    EXPECT_THROW(parse_cancellation(parse_object(R"({"CancellationReasons":[]})", "the answer"), {&events}),
+                 CorruptionError);
 }
 
 TEST(Answers, a_described_table_tells_its_key) {
     const DescribedTable table = parse_described_table(
-        R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"n","KeyType":"RANGE"},)"
-        R"({"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[)"
-        R"({"AttributeName":"id","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})");
+        parse_object(R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"n","KeyType":"RANGE"},)"
+                     R"({"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[)"
+                     R"({"AttributeName":"id","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})",
+                     "the answer"));
     EXPECT_TRUE(table.active);
     EXPECT_EQ(table.partition_attribute + table.partition_type + table.sort_attribute + table.sort_type, "idSnN");
-    EXPECT_EQ(parse_time_to_live(R"({"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"x"}})"),
+    EXPECT_EQ(parse_time_to_live(parse_object(
+                  R"({"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"x"}})", "the answer")),
               "x");
-    EXPECT_EQ(parse_time_to_live(R"({"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}})"), "");
+    EXPECT_EQ(
+        parse_time_to_live(parse_object(R"({"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}})", "the answer")),
+        "");
 }
 
 }  // namespace
