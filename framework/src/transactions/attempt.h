@@ -59,6 +59,9 @@ class Attempt {
     [[noreturn]] void throw_in_doubt(const std::string& why);
 
     // obstacles.cpp: what stands in the way
+    /// Whether `current` is of a transaction that has the same id and is another one all the same, which takes two
+    /// processes whose random numbers are the same.
+    bool has_a_double(const Participant& participant, const store::Item& current) const;
     /// Why a write of `participant` was refused by `current`; clears what may be cleared.
     Obstacle meet(Participant& participant, const std::optional<store::Item>& current);
     Obstacle meet_slot(Participant& participant, const std::optional<store::Item>& current);

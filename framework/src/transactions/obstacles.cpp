@@ -7,7 +7,27 @@
 
 namespace varve::transactions {
 
+bool Attempt::has_a_double(const Participant& participant, const store::Item& current) const {
+    const std::optional<Claim> claim = claim_on(participant.key, current);
+    if (claim && claim->tx != claim_.tx) return false;
+    if (claim && (claim->primary != claim_.primary || claim->priority != claim_.priority)) return true;
+    if (participant.row != nullptr) {
+        const Row row = decode_row(participant.key, current);
+        if (row.intent) return row.intent->after != participant.row->after;
+        return row.image.rev == claim_.tx && row.image.data != participant.row->after;
+    }
+    if (participant.slot == nullptr) return false;
+    const Slot slot = decode_slot(participant.key, current);
+    if (const auto* pending = std::get_if<Pending>(&slot)) return pending->payload != payload(participant);
+    const auto* committed = std::get_if<Committed>(&slot);
+    return committed != nullptr && committed->write_id == claim_.tx && committed->payload != payload(participant);
+}
+
 Obstacle Attempt::meet(Participant& participant, const std::optional<store::Item>& current) {
+    if (current && has_a_double(participant, *current)) {
+        participant.maybe_prepared = false;  // what is there is not to be undone
+        return moved(participant.key, "was written by another transaction of the same id");
+    }
     return participant.row != nullptr ? meet_row(participant, current) : meet_slot(participant, current);
 }
 

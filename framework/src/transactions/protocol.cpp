@@ -101,7 +101,9 @@ std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content)
         if (std::holds_alternative<store::Applied>(answer)) return committed(Path::protocol);
         if (const auto* refused = std::get_if<store::Refused>(&answer)) {
             const Slot slot = decode_slot(primary().key, refused->current);
-            if (judge(claim_, slot) == Verdict::committed) return committed(Path::protocol);
+            const auto* there = std::get_if<Committed>(&slot);
+            if (there != nullptr && there->write_id == claim_.tx && there->payload == content.payload)
+                return committed(Path::protocol);
             moved(primary().key,
                   std::holds_alternative<Free>(slot) ? "was fenced by somebody else" : "was taken by somebody else");
             undo_prepared();
