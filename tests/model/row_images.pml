@@ -4,6 +4,11 @@
  * tombstone's retention ends) and all bystanders at once; an owner may stop anywhere. The primary of command a is its own
  * slot p[a] (the first of $tx-<uuid>; an event slot behaves the same, see atomicity.pml). One attempt per command: a retry is
  * a new transaction. Image a+1 = "what command a put"; 0 = no image (absent, or a tombstone).
+ *
+ * A plain write has no primary. It leaves its id in the row (`wr`), where every later write and every tombstone keeps it until
+ * it is aged, that is for the retention. It never writes upon an absent row: it lays a tombstone first, whose revision is used
+ * for one request only, and writes upon that; so each base is of a revision that never comes back. Its owner says aborted of
+ * a base that has moved on without it, or that it has moved on itself, by a new revision.
  */
 #define OPEN 0
 #define VOID 1
@@ -11,16 +16,16 @@
 #define PUT 1
 #define DEL 2
 #define TX 0
-#define PLAIN 1        /* one row, nothing validated: one conditional write */
+#define PLAIN 1        /* one row, nothing validated: one conditional write, upon a row or a tombstone */
 #define NATIVE 2       /* all rows and p[a] in one atomic conditional write */
 #define NR 2
 #define B(a) (1<<(a))
 #if SCEN==1            /* insert, delete, insert again */
 #define NO 3
 hidden byte w[6] = {PUT,PUT, DEL,PUT, PUT,PUT}; hidden byte kind[3] = {TX,TX,TX}; 
-#elif SCEN==2          /* with plain writes of row 0: insert and delete */
+#elif SCEN==2          /* all of row 0, two of them plain: insert and delete */
 #define NO 3
-hidden byte w[6] = {PUT,PUT, DEL,0, PUT,0};     hidden byte kind[3] = {TX,PLAIN,PLAIN};
+hidden byte w[6] = {PUT,0, DEL,0, PUT,0};       hidden byte kind[3] = {TX,PLAIN,PLAIN};
 #elif SCEN==3          /* with a native delete and a plain insert */
 #define NO 3
 hidden byte w[6] = {PUT,PUT, DEL,PUT, PUT,0};   hidden byte kind[3] = {TX,NATIVE,PLAIN};
@@ -33,15 +38,31 @@ hidden byte w[6] = {PUT,PUT, PUT,PUT, 0,0};     hidden byte kind[3] = {TX,TX,TX}
 #elif SCEN==6
 #define NO 3
 hidden byte w[6] = {PUT,PUT, PUT,PUT, PUT,PUT}; hidden byte kind[3] = {TX,TX,NATIVE};
+#elif SCEN==7          /* plain writes of row 0 alone: insert, delete, insert */
+#define NO 3
+hidden byte w[6] = {PUT,0, DEL,0, PUT,0};       hidden byte kind[3] = {PLAIN,PLAIN,PLAIN};
+#elif SCEN==8          /* one of each: who deletes what the other inserts */
+#define NO 2
+hidden byte w[6] = {DEL,0, PUT,0, 0,0};         hidden byte kind[3] = {TX,PLAIN,TX};
+#elif SCEN==9          /* one of each: two puts */
+#define NO 2
+hidden byte w[6] = {PUT,0, PUT,0, 0,0};         hidden byte kind[3] = {TX,PLAIN,TX};
 #endif
 #define OP(a,r) w[(a)*NR+(r)]
 #define NEW(a,r) (OP(a,r)==PUT -> (a)+1 : 0)
+#define SOWN(a) (NO+2+(a))       /* the revision of the tombstone that plain command a lays upon nothing */
+#define MOVED(a) (NO+2+NO+(a))   /* the one by which it moves its base on */
 
-typedef Row { byte val; byte rev; byte it; bit tomb; byte older };  /* it: intent of command it-1; older: ghost, see lay() */
+/* it: intent of command it-1; wr: plain commands that wrote it; older, solder: ghosts, see lay() */
+typedef Row { byte val; byte rev; byte it; bit tomb; byte wr; byte older; byte solder };
 Row row[NR];
 byte p[NO];
 byte seenv[NO*NR], seenr[NO*NR];            /* what the owner read: image and _rev */
 byte sent, com, dead;                       /* network; dead: too old to be delivered */
+byte sow, sdead;                            /* the same of the tombstones that plain commands lay */
+byte aged;                                  /* plain commands sent longer ago than the retention, and nobody knows better */
+byte ended;                                 /* plain commands whose owners will not look any more: their ids may go */
+byte recognised;                            /* ghost: plain commands found in a row that others had written since */
 byte sawC, sawA;                            /* justification of finalise / undo requests */
 byte gC, gAck, gTold; byte gval[NR];        /* ghosts: committed...; the committed image */
 byte watch[NR];                             /* ghost: images that were committed at some time since the reader began */
@@ -82,13 +103,23 @@ inline check() { d_step {
   assert((gTold & gC)==0) } }                                   /* TOLD aborted never commits */
 
 inline lay(a,r) {                                               /* the after image goes into place */
-  row[r].rev=REV(a,r); row[r].val=NEW(a,r); row[r].tomb=0; row[r].older=0;
+  row[r].rev=REV(a,r); row[r].val=NEW(a,r); row[r].tomb=0; row[r].older=0; row[r].solder=0;
+#ifdef FORGETS         /* mutation: the after image takes the ids' place */
+  row[r].wr=0;
+#endif
+  if
+  :: kind[a]==PLAIN && !(ended&B(a)) -> row[r].wr=row[r].wr|B(a)
+  :: else
+  fi;
   if
   :: OP(a,r)==DEL ->
 #ifdef NOTOMB          /* mutation: a delete deletes */
      row[r].rev=0
 #else
-     row[r].tomb=1; row[r].older=sent|com                       /* requests sent before the tombstone die before it does */
+     row[r].tomb=1; row[r].older=sent|com; row[r].solder=sow    /* requests sent before the tombstone die before it does */
+#endif
+#ifdef TOMBFORGETS     /* mutation: a tombstone does not keep the ids */
+     ; row[r].wr=0
 #endif
   :: else
   fi }
@@ -110,6 +141,9 @@ inline do_direct(a) {                                           /* PLAIN and NAT
   if :: kind[a]==NATIVE -> p[a]=COMM :: else fi;
   if :: OP(a,0) -> lay(a,0) :: else fi; if :: OP(a,1) -> lay(a,1) :: else fi };
   check() }
+
+#define FREEOF(r) (row[r].it==0 && row[r].rev==0)
+inline do_sow(a) { row[0].rev=SOWN(a); row[0].tomb=1; row[0].older=sent|com; row[0].solder=sow; check() }
 
 proctype owner(byte a) {
   bit r, ok;
@@ -134,29 +168,63 @@ proctype owner(byte a) {
      :: atomic { p[a]==OPEN -> do_commit(a); ok=1 }
      :: ok=0
      fi
+  :: kind[a]==PLAIN ->
+#ifndef NOSOW          /* mutation: an insert is written upon nothing */
+     if
+     :: seenr[a*NR]==0 ->
+        sow=sow|B(a);                                           /* sent once; a lost answer is followed by another revision */
+        if :: atomic { !(sdead&B(a)) && FREEOF(0) -> do_sow(a) } :: skip fi;
+        atomic {                                                /* any tombstone will do: it is as absent as what was read */
+          if
+          :: row[0].it==0 && row[0].tomb -> seenr[a*NR]=row[0].rev; com=com|B(a)
+          :: else -> goto aborted
+          fi }
+     :: else -> com=com|B(a)
+     fi;
+#else
+     com=com|B(a);
+#endif
+     do                                                         /* sent, and sent again, at any later time */
+     :: atomic { dead&B(a) -> dead=dead&(255-B(a)) }
+#ifdef RESOW           /* mutation: the tombstone as well */
+     :: atomic { sdead&B(a) -> sdead=sdead&(255-B(a)) }
+#endif
+     :: atomic { DIRECT_OK(a) -> do_direct(a); ok=1; break }
+     :: ok=0; break
+     od
   :: else ->
      com=com|B(a);
      if
-#ifdef RESEND          /* mutation: the owner repeats its own request when the retention is over (a suspended machine) */
      :: atomic { DIRECT_OK(a) -> do_direct(a); ok=1 }
-#else
-     :: atomic { !(dead&B(a)) && DIRECT_OK(a) -> do_direct(a); ok=1 }
-#endif
      :: ok=0
      fi
   fi;
   if :: ok -> atomic { gAck=gAck|B(a); sawC=sawC|B(a); check(); goto stop } :: else fi;
   if                                                            /* refused, or the answer got lost */
   :: kind[a]==PLAIN ->
-     atomic {
+     atomic {                                                   /* it looks, by a request that moves the base on */
        if
-       :: row[0].rev==REV(a,0) -> gAck=gAck|B(a); check()
-#ifdef PLAIN_LOST_IS_ABORTED
-       :: else -> goto aborted                                  /* mutation: "mine = committed, anything else = aborted" */
+#ifdef REVONLY         /* mutation: only the last writer's id is looked at */
+       :: row[0].rev==REV(a,0) -> gAck=gAck|B(a); check(); goto stop
 #else
-       :: else -> skip                                          /* a row forgets: the outcome is unknown */
+       :: row[0].wr&B(a) -> gAck=gAck|B(a); recognised=(row[0].rev!=REV(a,0) -> recognised|B(a) : recognised); check(); goto stop
 #endif
-       fi; goto stop }
+       :: else
+       fi;
+       if
+#ifdef STAYS           /* mutation: it only looks */
+       :: row[0].rev==seenr[a*NR] -> goto aborted
+#else
+       :: row[0].rev==seenr[a*NR] -> row[0].rev=MOVED(a); check(); goto aborted
+#endif
+       :: row[0].rev!=seenr[a*NR] ->
+          if
+#ifndef AGED           /* mutation: what is not found was not done, however long ago */
+          :: aged&B(a) -> goto stop                             /* nobody will ever know */
+#endif
+          :: else -> goto aborted
+          fi
+       fi }
   :: else ->
      atomic {
        if
@@ -166,7 +234,8 @@ proctype owner(byte a) {
   fi;
 aborted:
   atomic { gTold=gTold|B(a); sawA=sawA|B(a); check() };
-stop: skip
+stop: skip;
+  d_step { if :: kind[a]==PLAIN -> ended=ended|B(a); row[0].wr=row[0].wr&(255-B(a)) :: else fi }
 }
 
 #define CAN(c,what) :: atomic { (c) -> what }
@@ -178,10 +247,17 @@ stop: skip
 #define PER_ROW(a,r) \
   CAN((sent&B(a)) && !(dead&B(a)) && CANPREP(a,r), row[r].it=a+1; check()) \
   CAN((sawC&B(a)) && row[r].it==a+1, row[r].it=0; lay(a,r); check()) \
-  CAN((sawA&B(a)) && UNDOABLE(a,r), row[r].it=0; check())
+  CAN((sawA&B(a)) && UNDOABLE(a,r), row[r].it=0; check()) \
+  CAN(row[r].wr&B(a), AGE(a) row[r].wr=row[r].wr&(255-B(a)))
+#ifdef EARLY           /* mutation: an id goes when the row is full */
+#define AGE(a)
+#else
+#define AGE(a) aged=aged|B(a);
+#endif
 #define ALL(a) CLEAN(a) PER_ROW(a,0) PER_ROW(a,1) \
   CAN((com&B(a)) && kind[a]==TX && p[a]==OPEN, do_commit(a)) \
   CAN((com&B(a)) && kind[a]!=TX && !(dead&B(a)) && DIRECT_OK(a), do_direct(a)) \
+  CAN((sow&B(a)) && !(sdead&B(a)) && FREEOF(0), do_sow(a)) \
   CAN((sent&B(a)) && p[a]==OPEN, p[a]=VOID) \
   CAN((sent&B(a)) && p[a]==COMM && !(sawC&B(a)), sawC=sawC|B(a)) \
   CAN((sent&B(a)) && p[a]==VOID && !(sawA&B(a)), sawA=sawA|B(a))
@@ -193,9 +269,10 @@ stop: skip
 #ifdef SHORT           /* mutation: the tombstone goes while older requests may still be delivered */
 #define DIE(r)
 #else
-#define DIE(r) dead=dead|row[r].older;
+#define DIE(r) dead=dead|row[r].older; sdead=sdead|row[r].solder;
 #endif
-#define PURGE(r) CAN(EXPIRABLE(r), row[r].tomb=0; row[r].rev=0; row[r].it=0; DIE(r) row[r].older=0; check())
+#define PURGE(r) CAN(EXPIRABLE(r), row[r].tomb=0; row[r].rev=0; row[r].it=0; row[r].wr=0; DIE(r) \
+  aged=aged|row[r].older; row[r].older=0; row[r].solder=0; check())
 
 proctype world() {
 end:
@@ -268,7 +345,11 @@ init { atomic {
 #if NO>2
   run owner(2);
 #endif
-  run world(); run reader() } }
+  run world();
+#ifndef NOREADER       /* what readers see of rows does not depend on who wrote them plainly */
+  run reader()
+#endif
+  } }
 #ifdef REACH
 active proctype reach() { assert(!(REACH)) }
 #endif

@@ -34,6 +34,16 @@ std::string revision(const store::Key& key, const std::optional<store::Item>& it
     return found ? *found : std::string{};
 }
 
+/// A tombstone upon nothing, or what has the same content, and the same claim, as before.
+bool is_only_another_revision(const std::optional<store::Item>& before, const store::Item& after) {
+    const auto same = [&](const char* name) {
+        const std::string* is = store::text(after, name);
+        const std::string* was = before ? store::text(*before, name) : nullptr;
+        return is == nullptr ? was == nullptr : was != nullptr && *was == *is;
+    };
+    return same("data") && same("_tx");
+}
+
 }  // namespace
 
 std::vector<std::string> Ledger::revisions(const store::Key& key) const {
@@ -42,6 +52,11 @@ std::vector<std::string> Ledger::revisions(const store::Key& key) const {
         if (effect.key == key) revisions.push_back(effect.rev);
     }
     return revisions;
+}
+
+std::string Ledger::origin(const std::string& revision) const {
+    const auto found = origins_.find(revision);
+    return found == origins_.end() ? revision : found->second;
 }
 
 std::vector<store::WriteAnswer> Ledger::write(std::span<const store::Write> writes) {
@@ -88,7 +103,11 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
         continued_[is][version_of(write.key)] = std::get<Committed>(slot).participants;
         return;
     }
-    effects_.push_back({write.key, applied_, is, was});
+    if (!is_slot(write.key) && is_only_another_revision(before, after.value())) {
+        origins_[is] = origin(was);
+        return;
+    }
+    effects_.push_back({write.key, applied_, is, origin(was)});
 
     // What was claimed follows a decision that was made elsewhere, with one exception: a prepared primary.
     const auto claim = before ? claim_on(write.key, *before) : std::nullopt;

@@ -25,12 +25,14 @@ class Ledger final : public PassingStore {
         store::Key key;
         std::uint64_t at;  ///< when it came into place: the number of the write
         std::string rev;   ///< the write id
-        std::string over;  ///< the write id before it; empty: there was none
+        std::string over;  ///< the write id before it, as of `origin`; empty: there was none
     };
     /// In the order in which they came into place.
     const std::vector<Effect>& effects() const { return effects_; }
     /// The write ids that an item has had, in order.
     std::vector<std::string> revisions(const store::Key& key) const;
+    /// A row may get a revision without any new content. The one that brought its content; empty: none.
+    std::string origin(const std::string& revision) const;
 
     struct Commit {
         std::uint64_t at;               ///< the number of the write that decided it
@@ -60,6 +62,7 @@ class Ledger final : public PassingStore {
     std::uint64_t applied_ = 0;
     std::vector<Effect> effects_;
     std::map<std::string, Commit> commits_;
+    std::map<std::string, std::string> origins_;
     std::vector<std::string> early_;
     std::set<std::pair<std::string, store::Key>> reserved_;                             // by transaction
     std::map<std::string, std::map<std::int64_t, std::vector<store::Key>>> continued_;  // by transaction, by slot

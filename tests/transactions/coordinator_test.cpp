@@ -44,18 +44,6 @@ struct ClaimedRow {
     }
 };
 
-// The refused request may arrive once more when the intent is gone.
-TEST(Coordinator, a_row_write_that_was_refused_by_what_may_pass_ends_in_doubt) {
-    ClaimedRow f;
-    EXPECT_THROW(f.commit(), InDoubtError);
-}
-
-TEST(Coordinator, what_was_refused_is_in_doubt_when_the_reason_cannot_be_read) {
-    ClaimedRow f;
-    f.store.before_read = [] { throw UnavailableError("the store cannot be read"); };
-    EXPECT_THROW(f.commit(), InDoubtError);
-}
-
 TEST(Coordinator, a_row_write_that_was_refused_for_ever_is_a_conflict) {
     ClaimedRow f;
     f.plan.rows.front().key = {"rows", "another"};
@@ -105,8 +93,8 @@ TEST(Coordinator, names_the_option_that_cannot_work) {
     EXPECT_NE(make({.lease = seconds{0}}).find("lease"), std::string::npos);
     EXPECT_NE(make({.lease = seconds{-1}}).find("-1"), std::string::npos);
     EXPECT_NE(make({.answer_time_max = seconds{0}}).find("answer_time_max"), std::string::npos);
-    EXPECT_NE(make({.retention = seconds{9}}).find("retention"), std::string::npos);
-    EXPECT_EQ(make({.retention = seconds{10}}), "nothing was thrown");
+    EXPECT_NE(make({.retention = seconds{19}}).find("retention"), std::string::npos);
+    EXPECT_EQ(make({.retention = seconds{20}}), "nothing was thrown");
 }
 
 TEST(Coordinator, settles_no_transaction_by_what_is_no_handle) {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-// One request: a single conditional write, or the store's atomic one.
+// One request: a single conditional write of a slot, or the store's atomic one.
 
 namespace varve::transactions {
 
@@ -42,10 +42,7 @@ std::variant<Commit, Conflict> Attempt::write_at_once(Path path) {
             }
             if (!worst) return committed(path);
             if (*worst == Obstacle::moved) {
-                // A slot keeps what is in it, so no request of ours can succeed any more. A row forgets who wrote
-                // it before.
-                if (may_get_through && primary().row != nullptr) throw_in_doubt("the row has been written again since");
-                return conflict();
+                return conflict();  // a slot keeps what is in it, so no request of ours can succeed any more
             }
             may_get_through = true;
             alive = *worst == Obstacle::alive;

@@ -43,7 +43,8 @@ std::variant<Commit, Conflict> Attempt::run() {
         if (!validate()) return conflict();
         return committed(Path::nothing);
     }
-    if (participants_.size() == 1 && !plan_.validates()) return write_at_once(Path::single);
+    if (participants_.size() == 1 && !plan_.validates())
+        return primary().row != nullptr ? write_plain_row() : write_at_once(Path::single);
     if (fits_native()) return write_at_once(Path::native);
     return run_protocol();
 }
@@ -51,7 +52,8 @@ std::variant<Commit, Conflict> Attempt::run() {
 bool Attempt::needs_primary_of_its_own() const {
     if (!plan_.held.empty()) return true;
     if (!plan_.slots.empty()) return false;
-    return plan_.rows.size() > 1 || (plan_.rows.size() == 1 && plan_.validates()) || !plan_.on_primary.empty();
+    if (plan_.rows.size() == 1 && (plan_.validates() || row_is_full())) return true;
+    return plan_.rows.size() > 1 || !plan_.on_primary.empty();
 }
 
 bool Attempt::holds_primary() const {
@@ -93,7 +95,6 @@ Conflict Attempt::conflict() {
 
 std::variant<Commit, Conflict> Attempt::learn_outcome(Path path, const std::string& why) {
     met_ = why;
-    if (primary().row != nullptr) throw_in_doubt(why);
     return learn_verdict() == Verdict::committed ? committed(path) : conflict();
 }
 

@@ -89,6 +89,18 @@ class Attempt {
     /// The worst of what refused an atomic request; nullopt: it was applied already.
     std::optional<Obstacle> meet_all(const std::vector<store::RefusedBatch::One>& refused);
 
+    // plain_row.cpp: a single row and nothing else, by one conditional write of it
+    std::variant<Commit, Conflict> write_plain_row();
+    /// What the row remembers once it is written: those before, as far as anybody may look for them, and this one.
+    Writers writers_after(const Image& seen) const;
+    bool row_is_full() const;
+    bool knows(const Row& row) const;
+    std::variant<Commit, Conflict> row_written();
+    /// The row's base has moved on, so nothing of this attempt can be applied any more; nor was it.
+    std::variant<Commit, Conflict> row_moved_on();
+    /// Moves the base on itself, or learns that it was written: for an attempt that was sent and gives up.
+    std::variant<Commit, Conflict> end_plain_row(const std::string& base);
+
     // protocol.cpp: prepare, validate, commit, finalise
     std::variant<Commit, Conflict> run_protocol();
     /// Step 2. All that is not prepared goes out as one batch, until nothing is left or somebody stands in the way.

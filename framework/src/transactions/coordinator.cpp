@@ -1,4 +1,5 @@
 #include "attempt.h"
+#include "ended_writes.h"
 #include "finaliser.h"
 #include "handle.h"
 
@@ -19,10 +20,10 @@ Options checked(const Options& options) {
         throw ConfigError("transactions::Options::answer_time_max is " + varve::to_string(options.answer_time_max) +
                           "; give the store some time to answer in");
     }
-    if (options.retention < options.answer_time_max) {
+    if (options.retention < 2 * options.answer_time_max) {
         throw ConfigError("transactions::Options::retention is " + varve::to_string(options.retention) +
-                          ", less than answer_time_max, " + varve::to_string(options.answer_time_max) +
-                          ": a write that is repeated so long could find its tombstone gone. Raise retention");
+                          ", less than twice answer_time_max, " + varve::to_string(options.answer_time_max) +
+                          ": a row could forget who wrote it while the owner still asks. Raise retention");
     }
     return options;
 }
@@ -36,7 +37,8 @@ Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& bac
       options_(checked(options)),
       resolver_(store, runtime, options, metrics_),
       reader_(store, resolver_, runtime),
-      finaliser_(std::make_unique<Finaliser>(store, background)) {}
+      finaliser_(std::make_unique<Finaliser>(store, background)),
+      ended_writes_(std::make_unique<EndedWrites>()) {}
 
 Coordinator::~Coordinator() = default;
 

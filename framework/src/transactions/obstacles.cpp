@@ -53,12 +53,10 @@ Obstacle Attempt::meet_slot(Participant& participant, const std::optional<store:
 
 Obstacle Attempt::meet_row(const Participant& participant, const std::optional<store::Item>& current) {
     const Row row = decode_row(participant.key, current);
-    if (row.intent) {
-        return row.intent->claim.tx == claim_.tx ? Obstacle::none : meet_claim(participant.key, *current);
-    }
-    if (row.image.rev == claim_.tx) return Obstacle::none;
-    return row.image.rev == participant.row->seen.rev ? Obstacle::cleared
-                                                      : moved(participant.key, "was written by somebody else");
+    // A claim of somebody else matters only on the image that the plan was decided on. Any other one is here to stay.
+    if (row.image.rev == claim_.tx || (row.intent && row.intent->claim.tx == claim_.tx)) return Obstacle::none;
+    if (row.image.rev != participant.row->seen.rev) return moved(participant.key, "was written by somebody else");
+    return row.intent ? meet_claim(participant.key, *current) : Obstacle::cleared;
 }
 
 Obstacle Attempt::meet_head_read(const HeadRead& read, const std::optional<store::Item>& current) {
@@ -71,8 +69,8 @@ Obstacle Attempt::meet_head_read(const HeadRead& read, const std::optional<store
 Obstacle Attempt::meet_row_read(const store::Key& key, const std::optional<std::string>& rev,
                                 const std::optional<store::Item>& current) {
     const Row row = decode_row(key, current);
-    if (row.intent && !VARVE_MUTANT("validation overlooks intents")) return meet_claim(key, *current);
-    return row.image.rev == rev ? Obstacle::none : moved(key, "was written by somebody else");
+    if (row.image.rev != rev) return moved(key, "was written by somebody else");
+    return row.intent && !VARVE_MUTANT("validation overlooks intents") ? meet_claim(key, *current) : Obstacle::none;
 }
 
 Obstacle Attempt::meet_range_read(const RangeRead& read) {

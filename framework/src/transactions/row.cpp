@@ -1,6 +1,7 @@
 #include "mutants.h"
 
 #include <varve/core/error.h>
+#include <varve/core/json.h>
 #include <varve/transactions/row.h>
 
 namespace varve::transactions {
@@ -11,6 +12,7 @@ constexpr const char* rev_attribute = "_rev";
 constexpr const char* expires_attribute = "_expires";
 constexpr const char* after_attribute = "_after";
 constexpr const char* was_expires_attribute = "_was_expires";
+constexpr const char* writers_attribute = "_writers";
 
 std::optional<std::string> optional_text(const store::Item& item, const char* name) {
     const std::string* found = store::text(item, name);
@@ -20,6 +22,17 @@ std::optional<std::string> optional_text(const store::Item& item, const char* na
 std::optional<std::int64_t> optional_integer(const store::Item& item, const char* name) {
     const std::int64_t* found = store::integer(item, name);
     return found ? std::optional{*found} : std::nullopt;
+}
+
+Writers writers_of(const store::Key& key, const store::Item& item) {
+    const std::string* text = store::text(item, writers_attribute);
+    if (text == nullptr) return {};
+    auto writers = json::decode<Writers>(*text);
+    if (!writers) {
+        throw CorruptionError("the row " + store::to_string(key) + " has unreadable " + writers_attribute + " (" +
+                              writers.error().message + ")");
+    }
+    return *std::move(writers);
 }
 
 /// The update that makes `image` the committed one, intent or not.
@@ -48,7 +61,8 @@ Row decode_row(const store::Key& key, const std::optional<store::Item>& item) {
     if (!item) return row;
     row.image = {.data = optional_text(*item, data_attribute),
                  .rev = optional_text(*item, rev_attribute),
-                 .expires = optional_integer(*item, expires_attribute)};
+                 .expires = optional_integer(*item, expires_attribute),
+                 .writers = writers_of(key, *item)};
     if (std::optional<Claim> claim = claim_on(key, *item)) {
         row.intent = Intent{.claim = std::move(*claim),
                             .after = optional_text(*item, after_attribute),
@@ -87,7 +101,9 @@ store::Write prepare_row(const store::Key& key, const Image& seen, const Claim& 
 
 store::Write write_row(const store::Key& key, const Image& seen, const Image& image) {
     if (VARVE_MUTANT("no tombstones") && !image.data) return {key, store::Erase{}, unclaimed_at(seen.rev)};
-    return {key, replace_image(image), unclaimed_at(seen.rev)};
+    store::Update update = replace_image(image);
+    if (!image.writers.empty()) update.set.emplace(writers_attribute, json::encode(image.writers));
+    return {key, std::move(update), unclaimed_at(seen.rev)};
 }
 
 store::Write finalise_row(const store::Key& key, const Intent& intent, std::int64_t expires) {
@@ -103,6 +119,10 @@ store::Write undo_row(const store::Key& key, const Image& image, const Intent& i
     remove_intent(update);
     if (intent.was_expires) update.set.emplace(expires_attribute, *intent.was_expires);
     return {key, std::move(update), claimed_by(intent.claim.tx)};
+}
+
+store::Write fence_row(const store::Key& key, const std::string& rev, const std::string& next) {
+    return {key, store::Update{.set = {{rev_attribute, next}}, .remove = {}}, store::equals(rev_attribute, rev)};
 }
 
 store::Write remove_tombstone(const store::Key& key, const Image& tombstone) {

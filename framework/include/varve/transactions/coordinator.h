@@ -12,6 +12,7 @@
 
 namespace varve::transactions {
 
+class EndedWrites;
 class Finaliser;
 
 /// Committed and acknowledged: visible for ever, to everybody.
@@ -75,6 +76,7 @@ class Coordinator {
     Resolver resolver_;
     Reader reader_;
     std::unique_ptr<Finaliser> finaliser_;
+    std::unique_ptr<EndedWrites> ended_writes_;
 };
 
 }  // namespace varve::transactions

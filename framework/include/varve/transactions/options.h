@@ -16,8 +16,9 @@ struct Options {
     /// How long after its beginning a transaction may be taken for dead by others. Misjudged, it costs a retry. More
     /// than 0.
     Duration lease = std::chrono::seconds{5};
-    /// How long a deleted row leaves a tombstone. No request may reach the store later than this after it was sent; all
-    /// of an attempt's retries end well before. At least answer_time_max.
+    /// How long a deleted row leaves a tombstone, and a row keeps the ids of those who wrote it alone. No request may
+    /// reach the store later than this, less what clocks disagree by, after it was sent; clocks may disagree by half of
+    /// it. At least twice answer_time_max.
     Duration retention = std::chrono::hours{1};
     /// How long one attempt keeps asking a store that does not answer before its outcome is reported as in doubt. More
     /// than 0.

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace varve::transactions {
+
+/// The latest plain row writes of this process whose owners know that they were applied. Nobody will look for them in
+/// their rows any more, so whoever of this process writes such a row again leaves them out. Therefore a row that few
+/// processes write remembers few, however often they do.
+///
+/// Threads: all methods may be called from any thread.
+class EndedWrites {
+  public:
+    void add(const std::string& id) {
+        const std::lock_guard lock{mutex_};
+        if (!ids_.insert(id).second) return;
+        in_order_.push_back(id);
+        if (in_order_.size() <= size_max) return;
+        ids_.erase(in_order_.front());
+        in_order_.pop_front();
+    }
+
+    bool contains(const std::string& id) const {
+        const std::lock_guard lock{mutex_};
+        return ids_.contains(id);
+    }
+
+  private:
+    static constexpr std::size_t size_max = 2000;
+
+    mutable std::mutex mutex_;
+    std::set<std::string> ids_;         // guarded by mutex_
+    std::deque<std::string> in_order_;  // guarded by mutex_
+};
+
+}  // namespace varve::transactions
