@@ -96,7 +96,7 @@ TEST(StoreConformance, a_batch_that_is_all_or_nothing_is_found_out) {
         std::vector<WriteAnswer> write(std::span<const Write> writes) override {
             if (writes.size() < 2 || writes.size() > 1000) return inner->write(writes);
             const AtomicAnswer answer = inner->write_atomically(writes);
-            std::vector<WriteAnswer> answers(writes.size());
+            std::vector<WriteAnswer> answers(writes.size(), Applied{});
             if (const auto* batch = std::get_if<RefusedBatch>(&answer)) {
                 for (const auto& one : batch->refused) answers[one.index] = Refused{one.current};
             }
@@ -104,6 +104,22 @@ TEST(StoreConformance, a_batch_that_is_all_or_nothing_is_found_out) {
         }
     };
     EXPECT_TRUE(fails<Store>("writes_of_a_batch_do_not_depend_on_each_other"));
+}
+
+TEST(StoreConformance, pages_without_a_bound_on_their_bytes_are_found_out) {
+    struct Store : RightStore {
+        Page query(const Query& query) override {
+            Page all = inner->query(query);
+            for (Query more = query; all.next && all.records.size() < query.limit;) {
+                more.next = all.next;
+                Page page = inner->query(more);
+                std::ranges::move(page.records, std::back_inserter(all.records));
+                all.next = page.next;
+            }
+            return all;
+        }
+    };
+    EXPECT_TRUE(fails<Store>("a_page_is_full_when_it_holds_so_many_bytes"));
 }
 
 TEST(StoreConformance, empty_text_taken_for_nothing_is_found_out) {

@@ -24,9 +24,33 @@ using namespace store;
 
 struct Stored {
     Record record;
+    std::size_t bytes;
     Position position = 0;  // written once, while the change is numbered
 };
 using StoredItem = std::shared_ptr<const Stored>;
+
+/// The items of a page; copied when no lock is held any more.
+class Found {
+  public:
+    explicit Found(std::size_t limit) : limit_(limit) {}
+
+    bool is_full() const { return items_.size() >= limit_ || bytes_ >= page_bytes; }
+    void add(StoredItem item) {
+        bytes_ += item->bytes;
+        items_.push_back(std::move(item));
+    }
+    const std::vector<StoredItem>& items() const { return items_; }
+    Page page() const {
+        Page page;
+        for (const StoredItem& item : items_) page.records.push_back(item->record);
+        return page;
+    }
+
+  private:
+    const std::size_t limit_;
+    std::size_t bytes_ = 0;
+    std::vector<StoredItem> items_;
+};
 
 /// Grows only: nothing is ever removed, so references stay good, and a walk can go on from anywhere. With the standard
 /// allocator, because the thread sanitizer cannot see into oneTBB's.
@@ -54,12 +78,10 @@ class ChangeOrder {
         }
     }
 
-    std::vector<StoredItem> list(Position after, std::size_t limit) const {
-        std::vector<StoredItem> found;
+    Found list(Position after, std::size_t limit) const {
+        Found found{limit};
         const std::lock_guard lock{mutex_};
-        for (auto at = latest_.upper_bound(after); at != latest_.end() && found.size() < limit; ++at) {
-            found.push_back(at->second);
-        }
+        for (auto at = latest_.upper_bound(after); at != latest_.end() && !found.is_full(); ++at) found.add(at->second);
         return found;
     }
 
@@ -197,7 +219,7 @@ class MemoryStore final : public ItemStore {
         SortKey last = query.last;
         if (query.next) (query.descending ? last : first) = sort_of_query_token(source.schema, *query.next);
 
-        std::vector<StoredItem> found;
+        Found found{query.limit};
         bool more = false;
         if (const Partition* partition = source.find(query.partition)) {
             const std::shared_lock lock{partition->mutex};
@@ -210,13 +232,10 @@ class MemoryStore final : public ItemStore {
                                       : items.lower_bound(first);
             auto to = no_key(last) ? items.end() : before_last ? items.lower_bound(last) : items.upper_bound(last);
             if (!no_key(first) && !no_key(last) && last < first) to = from;
-            for (; from != to && found.size() < query.limit;) {
-                found.push_back(query.descending ? (--to)->second : (from++)->second);
-            }
+            while (from != to && !found.is_full()) found.add(query.descending ? (--to)->second : (from++)->second);
             more = from != to;
         }
-        Page page;
-        for (const StoredItem& stored : found) page.records.push_back(stored->record);
+        Page page = found.page();
         if (more) page.next = query_token(page.records.back().key.sort);
         return page;
     }
@@ -225,7 +244,7 @@ class MemoryStore final : public ItemStore {
         const Table& source = table(scan.table);
         check(source.schema, scan);
 
-        std::vector<StoredItem> found;
+        Found found{scan.limit};
         auto at = source.partitions.begin();
         std::optional<Key> last;
         if (scan.next) {
@@ -236,17 +255,16 @@ class MemoryStore final : public ItemStore {
                                    "' never had: " + last->partition);
             }
         }
-        for (; at != source.partitions.end() && found.size() < scan.limit; ++at) {
+        for (; at != source.partitions.end() && !found.is_full(); ++at) {
             const auto& [name, partition] = *at;
             if (std::hash<std::string>{}(name) % scan.segments != scan.segment) continue;
             const std::shared_lock lock{partition.mutex};
             const bool begun = last && name == last->partition;
             auto item = begun ? partition.items.upper_bound(last->sort) : partition.items.begin();
-            for (; item != partition.items.end() && found.size() < scan.limit; ++item) found.push_back(item->second);
+            for (; item != partition.items.end() && !found.is_full(); ++item) found.add(item->second);
         }
-        Page page;
-        for (const StoredItem& stored : found) page.records.push_back(stored->record);
-        if (found.size() == scan.limit) page.next = scan_token(page.records.back().key);
+        Page page = found.page();
+        if (found.is_full()) page.next = scan_token(page.records.back().key);
         return page;
     }
 
@@ -256,8 +274,9 @@ class MemoryStore final : public ItemStore {
     }
 
     std::vector<Change> changes(const std::string& name, Position after, std::size_t limit) override {
+        const Found found = table(name).order.list(after, limit);
         std::vector<Change> changes;
-        for (const StoredItem& stored : table(name).order.list(after, limit)) {
+        for (const StoredItem& stored : found.items()) {
             changes.push_back({stored->position, stored->record});
         }
         return changes;
@@ -288,7 +307,9 @@ class MemoryStore final : public ItemStore {
             partition.items.erase(key.sort);
             return;
         }
-        auto stored = std::make_shared<Stored>(Stored{.record = {.key = key, .item = *std::move(after)}});
+        const std::size_t size = bytes(key, *after);
+        auto stored =
+            std::make_shared<Stored>(Stored{.record = {.key = key, .item = *std::move(after)}, .bytes = size});
         table.order.replace(before, stored);
         partition.items.insert_or_assign(key.sort, std::move(stored));
     }

@@ -200,12 +200,15 @@ store::Page SqliteStore::query(const store::Query& query) {
     rows.bind(1, std::string_view{query.partition}).bind(4, sql_limit(query.limit));
     if (from.index() != 0) rows.bind(2, from);
     if (to.index() != 0) rows.bind(3, to);
-    while (rows.step()) {
+    std::size_t bytes = 0;
+    while (bytes < store::page_bytes && rows.step()) {
         store::Key key = table.key(rows, 1);
         store::Item item = parse_stored(options_, key, rows.text(0));
+        bytes += store::bytes(key, item);
         page.records.push_back({std::move(key), std::move(item)});
     }
-    if (page.records.size() == query.limit) page.next = store::query_token(page.records.back().key.sort);
+    if (page.records.size() == query.limit || bytes >= store::page_bytes)
+        page.next = store::query_token(page.records.back().key.sort);
     return page;
 }
 
@@ -219,14 +222,16 @@ store::Page SqliteStore::scan(const store::Scan& scan) {
     Reader reader{*this};
     Statement rows = reader->prepare(table.scan(after.has_value()));
     if (after) rows.bind(1, std::string_view{after->partition}).bind(2, after->sort);
+    std::size_t bytes = 0;
     while (rows.step()) {
         if (scan.segments > 1 && fnv1a(rows.text(1)) % scan.segments != scan.segment) continue;
-        if (page.records.size() == scan.limit) {
+        if (page.records.size() == scan.limit || bytes >= store::page_bytes) {
             page.next = store::scan_token(page.records.back().key);
             break;
         }
         store::Key key = table.key(rows, 1);
         store::Item item = parse_stored(options_, key, rows.text(0));
+        bytes += store::bytes(key, item);
         page.records.push_back({std::move(key), std::move(item)});
     }
     return page;
@@ -239,9 +244,11 @@ std::vector<store::Change> SqliteStore::changes(const std::string& name, store::
     Reader reader{*this};
     Statement rows = reader->prepare(table.changes);
     rows.bind(1, static_cast<std::int64_t>(after)).bind(2, sql_limit(limit));
-    while (rows.step()) {
+    std::size_t bytes = 0;
+    while (bytes < store::page_bytes && rows.step()) {
         store::Key key = table.key(rows, 2);
         store::Item item = parse_stored(options_, key, rows.text(1));
+        bytes += store::bytes(key, item);
         changes.push_back({static_cast<store::Position>(rows.integer(0)), {std::move(key), std::move(item)}});
     }
     return changes;

@@ -82,7 +82,9 @@ bool refused(const WriteAnswer& answer);
 void put(ItemStore& store, const Key& key, Item item = {});
 void erase(ItemStore& store, const Key& key);
 
-/// All pages. Requires that none has more than `limit` records and that they end.
+/// Requires that the records are no more than a page may hold.
+void require_fits(const std::vector<Record>& page);
+/// All pages. Requires that none has more than `limit` records or than a page may hold, and that they end.
 std::vector<Record> query_all(ItemStore& store, Query query);
 std::vector<Record> scan_all(ItemStore& store, Scan scan);
 

@@ -118,6 +118,38 @@ void add_query_cases(Cases& cases) {
         }
     });
 
+    cases.add("a_page_is_full_when_it_holds_so_many_bytes", [](FreshStore& fresh) {
+        ensure_all(*fresh.store);
+        // Two full pages and a half.
+        const std::size_t size = std::min<std::size_t>(250'000, fresh.store->capabilities().item_bytes_max - 1000);
+        const auto count = static_cast<int>(5 * page_bytes / size / 2);
+        std::vector<Record> records;
+        for (int i = 0; i < count; ++i) {
+            records.push_back({number("p", i), {{"text", std::string(size, 'x')}}});
+            put(*fresh.store, records.back().key, records.back().item);
+        }
+        const std::vector<Record> descending(records.rbegin(), records.rend());
+        require_equal(query_all(*fresh.store, {.table = "numbers", .partition = "p"}), records, "ascending");
+        require_equal(query_all(*fresh.store, {.table = "numbers", .partition = "p", .descending = true}), descending,
+                      "descending");
+        auto scanned = scan_all(*fresh.store, {.table = "numbers"});
+        std::ranges::sort(scanned, {}, &Record::key);
+        require_equal(scanned, records, "a scan");
+        if (!fresh.store->capabilities().ordered_changes) return;
+        std::vector<Record> changed;
+        for (Position last = 0;;) {
+            std::vector<Record> page;
+            for (Change& one : fresh.store->changes("numbers", last, 1000)) {
+                last = one.position;
+                page.push_back(std::move(one.record));
+            }
+            if (page.empty()) break;
+            require_fits(page);
+            std::ranges::move(page, std::back_inserter(changed));
+        }
+        require_equal(changed, records, "the changes");
+    });
+
     cases.add("a_query_goes_on_where_it_was_when_items_come_and_go", [](FreshStore& fresh) {
         ensure_all(*fresh.store);
         for (const bool descending : {false, true}) {

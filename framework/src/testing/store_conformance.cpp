@@ -155,6 +155,7 @@ std::vector<Record> all_pages(Request request, Call call) {
         Page page = call(request);
         require(page.records.size() <= request.limit, "a page has " + std::to_string(page.records.size()) +
                                                           " records, its limit was " + std::to_string(request.limit));
+        require_fits(page.records);
         std::ranges::move(page.records, std::back_inserter(records));
         if (!page.next) return records;
         request.next = std::move(page.next);
@@ -163,6 +164,12 @@ std::vector<Record> all_pages(Request request, Call call) {
 }
 
 }  // namespace
+
+void require_fits(const std::vector<Record>& page) {
+    std::size_t before_last = 0;
+    for (std::size_t i = 0; i + 1 < page.size(); ++i) before_last += bytes(page[i].key, page[i].item);
+    require(before_last < page_bytes, "a page goes on after " + std::to_string(before_last) + " bytes");
+}
 
 std::vector<Record> query_all(ItemStore& store, Query query) {
     return all_pages(std::move(query), [&](const Query& page) { return store.query(page); });

@@ -56,19 +56,20 @@ bool Sweeper::Changes::read_changes(Table& table) {
         std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
         for (store::Change& change : changes) {
             table.seen = change.position;
-            if (needs_a_look(change.record))
-                table.unsettled.push_back({change.position, std::move(change.record.key), now});
+            if (!needs_a_look(change.record)) continue;
+            const std::size_t size = store::bytes(change.record.key, change.record.item);
+            table.unsettled.push_back({change.position, std::move(change.record.key), size, now});
         }
-        if (changes.size() < page_size) return true;
+        if (changes.empty()) return true;
     }
     return false;
 }
 
 void Sweeper::Changes::settle_due(Table& table) {
     const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
-    std::set<store::Key> keys;
+    std::map<store::Key, std::size_t> keys;
     for (const Met& met : table.unsettled) {
-        if (met.at <= due) keys.insert(met.key);
+        if (met.at <= due) keys[met.key] = met.bytes;
     }
     const std::set<store::Key> settled = settle(keys);
     std::erase_if(table.unsettled, [&](const Met& met) { return met.at <= due && settled.contains(met.key); });

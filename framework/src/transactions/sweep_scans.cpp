@@ -53,7 +53,8 @@ void Sweeper::Scans::read_page(Part& part, SteadyTime now) {
     std::vector<store::Write> removals;
     for (store::Record& record : page.records) {
         if (needs_a_look(record)) {
-            unsettled_.try_emplace(std::move(record.key), now);
+            const std::size_t size = store::bytes(record.key, record.item);
+            unsettled_.try_emplace(std::move(record.key), Met{size, now});
         } else if (part.table != events_table().name) {
             const std::optional<Image> image = tombstone(record);
             if (image && is_over(*image)) removals.push_back(remove_tombstone(record.key, *image));
@@ -65,9 +66,9 @@ void Sweeper::Scans::read_page(Part& part, SteadyTime now) {
 
 void Sweeper::Scans::settle_due() {
     const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
-    std::set<store::Key> keys;
+    std::map<store::Key, std::size_t> keys;
     for (const auto& [key, met] : unsettled_) {
-        if (met <= due) keys.insert(key);
+        if (met.at <= due) keys.emplace(key, met.bytes);
     }
     for (const store::Key& key : settle(keys)) unsettled_.erase(key);
 }

@@ -81,14 +81,17 @@ bool Sweeper::Source::needs_a_look(const store::Record& record) try {
     return true;
 }
 
-std::set<store::Key> Sweeper::Source::settle(const std::set<store::Key>& keys) {
+std::set<store::Key> Sweeper::Source::settle(const std::map<store::Key, std::size_t>& keys) {
     std::set<store::Key> settled;
     std::vector<store::Key> some;
-    for (auto key = keys.begin(); key != keys.end();) {
-        some.push_back(*key++);
-        if (some.size() < page_size && key != keys.end()) continue;
+    std::size_t bytes = 0;
+    for (auto met = keys.begin(); met != keys.end();) {
+        some.push_back(met->first);
+        bytes += met->second;
+        if (++met != keys.end() && some.size() < page_size && bytes + met->second <= settled_at_once_bytes) continue;
         settle_some(some, settled);
         some.clear();
+        bytes = 0;
     }
     return settled;
 }

@@ -26,6 +26,7 @@ class Sweeper::Source {
 
   protected:
     static constexpr std::size_t page_size = 500;
+    static constexpr std::size_t settled_at_once_bytes = std::size_t{8} << 20;
     static constexpr std::size_t unsettled_max = 10'000;
     static constexpr int pages_per_sweep_max = 20;  // so that a long history does not keep a sweep from ending
 
@@ -33,8 +34,9 @@ class Sweeper::Source {
     static bool needs_a_look(const store::Record& record);
 
     /// Settles what lies under these keys, all of them, so many at a time as go well together; gives those where
-    /// nothing is left to be settled, as was just read.
-    std::set<store::Key> settle(const std::set<store::Key>& keys);
+    /// nothing is left to be settled, as was just read. With each key the bytes that lay there when it was met: many
+    /// large items are read in turn, so that an idle process stays small.
+    std::set<store::Key> settle(const std::map<store::Key, std::size_t>& keys);
 
     /// The image of a row that is a tombstone; nullopt: it is none, or cannot be read.
     std::optional<Image> tombstone(const store::Record& record);
@@ -73,6 +75,7 @@ class Sweeper::Changes final : public Source {
     struct Met {
         store::Position position;
         store::Key key;
+        std::size_t bytes;
         SteadyTime at;
     };
     /// A tombstone whose expiry no clock that agrees with this one can have written.
@@ -122,6 +125,11 @@ class Sweeper::Scans final : public Source {
         std::optional<std::string> next = {};  ///< where to read on
     };
 
+    struct Met {
+        std::size_t bytes;
+        SteadyTime at;
+    };
+
     void read_pages();
     void begin();
     void read_page(Part& part, SteadyTime now);
@@ -129,9 +137,9 @@ class Sweeper::Scans final : public Source {
 
     const std::vector<std::string> tables_;
     const ScanOptions options_;
-    std::vector<Part> parts_;                     // of the scan that is running
-    std::map<store::Key, SteadyTime> unsettled_;  // by key: when it was met
-    bool has_scanned_ = false;                    // once at least
+    std::vector<Part> parts_;  // of the scan that is running
+    std::map<store::Key, Met> unsettled_;
+    bool has_scanned_ = false;  // once at least
     SteadyTime next_scan_;
     SteadyTime next_page_;
     SteadyTime last_sweep_;

@@ -50,7 +50,12 @@ struct RefusedBatch {
 };
 using AtomicAnswer = std::variant<Applied, RefusedBatch, Failure>;
 
-/// One page of a query or scan. `next` continues it; it may be there although `records` is empty.
+/// Whoever reads in pages needs memory for so many bytes, and one item: a page ends at the latest with the record by
+/// which its records, as `bytes(key, item)` or the store counts them, come to this.
+inline constexpr std::size_t page_bytes = std::size_t{1} << 20;
+
+/// One page of a query or scan. `next` continues it; it may be there although `records` is empty, or fewer than the
+/// limit.
 struct Page {
     std::vector<Record> records;
     std::optional<std::string> next;  ///< opaque; belongs to this query and table
@@ -63,7 +68,7 @@ struct Query {
     SortKey first = {};  ///< monostate: from the beginning
     SortKey last = {};   ///< monostate: to the end
     bool descending = false;
-    std::size_t limit = 1000;              ///< at most so many records in the page; stores may give fewer
+    std::size_t limit = 1000;              ///< at most so many records in the page; also see page_bytes
     std::optional<std::string> next = {};  ///< from the page before
 };
 
@@ -136,7 +141,8 @@ class ItemStore {
     virtual Capabilities capabilities() const = 0;
 
     /// Optional (Capabilities::ordered_changes). The table's items whose LAST change came after `after`, in the order
-    /// of these changes, each item once, at most `limit`. Positions are given in the order of commits, without gaps at
+    /// of these changes, each item once, at most `limit` and as many as a page may hold; none only if there are none.
+    /// Positions are given in the order of commits, without gaps at
     /// the time they are given: when position p is visible, no smaller one will ever appear. An erased item is no
     /// longer there. A write that was refused is no change; every applied one is.
     [[nodiscard]] virtual std::vector<Change> changes(const std::string& table, Position after, std::size_t limit);
