@@ -8,7 +8,6 @@ struct Slot {
     enum State : int { waiting, leading, done };
 
     std::atomic<int> state = waiting;
-    CommitQueue::Request* request = nullptr;
 
     void set(State value) {
         state.store(value, std::memory_order_release);
@@ -30,18 +29,20 @@ constexpr std::size_t group_cost_max = 1000;
 
 }  // namespace
 
-CommitQueue::Request* CommitQueue::Group::next() {
-    return cost_ >= group_cost_max ? nullptr : next_of_all();
+CommitQueue::Request* CommitQueue::Group::take() {
+    return cost_ >= group_cost_max ? nullptr : take_any();
 }
 
-CommitQueue::Request* CommitQueue::Group::next_of_all() {
+CommitQueue::Request* CommitQueue::Group::take_any() {
     const std::lock_guard lock{queue_.mutex_};
-    if (queue_.waiting_.empty()) return nullptr;
-    Slot* const slot = queue_.waiting_.front();
-    members_.push_back(slot);
-    queue_.waiting_.pop_front();
-    cost_ += slot->request->cost;
-    return slot->request;
+    Request* const request = queue_.first_waiting_;
+    if (request == nullptr) return nullptr;
+    queue_.first_waiting_ = request->next_;
+    request->next_ = nullptr;
+    (first_ == nullptr ? first_ : last_->next_) = request;
+    last_ = request;
+    cost_ += request->cost;
+    return request;
 }
 
 CommitQueue::CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy)
@@ -50,46 +51,48 @@ CommitQueue::CommitQueue(std::function<void(Group&)> commit, std::function<void(
 CommitQueue::~CommitQueue() = default;
 
 void CommitQueue::run(Request& request) {
-    Slot* slot = nullptr;
     bool leads = false;
     {
         const std::lock_guard lock{mutex_};
         if (free_slots_.empty()) {
+            free_slots_.reserve(slots_.size() + 1);
             slots_.push_back(std::make_unique<Slot>());
-            free_slots_.reserve(slots_.size());
             free_slots_.push_back(slots_.back().get());
         }
-        slot = free_slots_.back();
-        slot->request = &request;
-        waiting_.push_back(slot);
+        Slot* const slot = free_slots_.back();
         free_slots_.pop_back();
         leads = !led_;
         led_ = true;
         slot->state.store(leads ? Slot::leading : Slot::waiting, std::memory_order_relaxed);
+        request.slot_ = slot;
+        (first_waiting_ == nullptr ? first_waiting_ : last_waiting_->next_) = &request;
+        last_waiting_ = &request;
     }
-    if (leads || slot->wait() == Slot::leading) lead(slot);
+    if (leads || request.slot_->wait() == Slot::leading) lead(request);
     const std::lock_guard lock{mutex_};
-    free_slots_.push_back(slot);
+    free_slots_.push_back(request.slot_);
 }
 
-void CommitQueue::lead(Slot* own) {
+void CommitQueue::lead(const Request& own) noexcept {
     Group group{*this};
     commit_(group);
     // First the answers: who is back with a request by the time the next group is taken goes along with it.
-    for (Slot* slot : group.members_) {
-        if (slot != own) slot->set(Slot::done);
+    for (Request* member = group.first(); member != nullptr;) {
+        Request* const next = member->next_;  // a member that has been told may be gone
+        if (member != &own) member->slot_->set(Slot::done);
+        member = next;
     }
-    tidy_();
     Slot* next = nullptr;
     {
         const std::lock_guard lock{mutex_};
-        if (waiting_.empty()) {
+        if (first_waiting_ == nullptr) {
             led_ = false;
         } else {
-            next = waiting_.front();
+            next = first_waiting_->slot_;
         }
     }
     if (next != nullptr) next->set(Slot::leading);
+    tidy_();
 }
 
 }  // namespace varve::sqlite

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,21 +17,33 @@ struct Slot;
 /// first who waits by then, and returns; the members of its group return with it. A single caller thus pays for no
 /// switch of threads, and under load a group is what arrived while the one before was committed.
 ///
+/// Requests are linked to each other, so that nothing from the first to the last one's answer needs memory: whoever is
+/// in the queue gets an answer.
+///
 /// Threads: any.
 class CommitQueue {
   public:
     /// What a caller wants done; lives on its stack while it waits.
     struct Request {
         std::size_t cost = 1;  ///< writes in it
+        /// The next one of its group.
+        Request* next() const { return next_; }
+
+      private:
+        friend class CommitQueue;
+        Request* next_ = nullptr;
+        Slot* slot_ = nullptr;
     };
 
     /// The requests that one commit takes along.
     class Group {
       public:
-        /// The next request to run, nullptr if nobody else waits or the group is large enough. Never nullptr at first.
-        Request* next();
-        /// As `next`, without an end to the group.
-        Request* next_of_all();
+        /// Takes the next request, nullptr if nobody else waits or the group is large enough. Never nullptr at first.
+        Request* take();
+        /// As `take`, without an end to the group.
+        Request* take_any();
+        /// The first of those taken so far.
+        Request* first() const { return first_; }
 
       private:
         friend class CommitQueue;
@@ -40,28 +51,31 @@ class CommitQueue {
 
         CommitQueue& queue_;
         std::size_t cost_ = 0;
-        std::vector<Slot*> members_;
+        Request* first_ = nullptr;
+        Request* last_ = nullptr;
     };
 
-    /// `commit` runs a group and leaves its outcome in each request it took; it must not throw. `tidy` runs while
-    /// nobody commits, after the answers went out: for work that no caller should wait for.
+    /// `commit` runs a group, at least its first request, and leaves its outcome in each that it took. `tidy` runs after
+    /// the answers went out and beside the next group's commit, for work that no other caller should wait for; it may
+    /// run several times at once. Neither may throw.
     CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy);
     ~CommitQueue();
 
-    /// Returns when `request` has its outcome.
+    /// Returns when `request` has its outcome. Throws std::bad_alloc only before it is queued.
     void run(Request& request);
 
   private:
-    void lead(Slot* own);
+    void lead(const Request& own) noexcept;
 
     const std::function<void(Group&)> commit_;
     const std::function<void()> tidy_;
 
     std::mutex mutex_;
     // Guarded by mutex_:
-    std::deque<Slot*> waiting_;
+    Request* first_waiting_ = nullptr;
+    Request* last_waiting_ = nullptr;
     std::vector<std::unique_ptr<Slot>> slots_;
-    std::vector<Slot*> free_slots_;
+    std::vector<Slot*> free_slots_;  // has room for all slots
     bool led_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include <sqlite3.h>
 
@@ -15,18 +16,38 @@ namespace {
 
 constexpr std::int64_t wait_us_max = 2000;
 
+const std::string& commit_sql() noexcept {
+    static const std::string sql = "COMMIT";
+    return sql;
+}
+
 std::string with_errno(std::string text, int error) {
     return error == 0 ? text : text + " (" + std::strerror(error) + ")";
 }
 
-/// The errno behind `code`. SQLite does not keep that of a failed COMMIT with the connection, only with the log's file.
-int system_error(sqlite3* connection, int code) {
-    int error = sqlite3_system_errno(connection);
-    if (error != 0 || (code & 0xff) != SQLITE_IOERR) return error;
-    sqlite3_file* log = nullptr;
-    sqlite3_file_control(connection, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (log != nullptr && log->pMethods != nullptr) log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &error);
+int last_errno(sqlite3* connection, int file_pointer) {
+    sqlite3_file* file = nullptr;
+    int error = 0;
+    sqlite3_file_control(connection, "main", file_pointer, &file);
+    if (file != nullptr && file->pMethods != nullptr)
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &error);
     return error;
+}
+
+/// The errno behind `code`. SQLite does not keep that of a failed COMMIT with the connection, only with the log's file;
+/// and what the disk could not read it calls damaged.
+int system_error(sqlite3* connection, int code) noexcept {
+    const int primary = code & 0xff;
+    if (primary == SQLITE_CORRUPT) {
+        for (const int file : {SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER}) {
+            const int error = last_errno(connection, file);
+            if (error == EIO || error == ENXIO) return error;
+        }
+        return 0;
+    }
+    const int error = sqlite3_system_errno(connection);
+    if (error != 0 || primary != SQLITE_IOERR) return error;
+    return last_errno(connection, SQLITE_FCNTL_JOURNAL_POINTER);
 }
 
 }  // namespace
@@ -53,8 +74,12 @@ Statement& Statement::bind(int index, const store::SortKey& sort) {
     return *this;
 }
 
+int Statement::try_step() {
+    return sqlite3_step(statement_);
+}
+
 bool Statement::step() {
-    const int code = sqlite3_step(statement_);
+    const int code = try_step();
     if (code == SQLITE_ROW) return true;
     if (code != SQLITE_DONE) connection_.raise(code);
     return false;
@@ -87,7 +112,7 @@ void Connection::Close::operator()(sqlite3_stmt* statement) const {
 Connection::Connection(const Options& options, Mode mode) : options_(options) {
     const int flags =
         SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-        (mode == Mode::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : static_cast<int>(SQLITE_OPEN_READONLY));
+        (mode == Mode::write ? static_cast<int>(SQLITE_OPEN_READWRITE) : static_cast<int>(SQLITE_OPEN_READONLY));
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(options.path.c_str(), &connection, flags, nullptr);
     connection_.reset(connection);
@@ -112,25 +137,37 @@ Statement Connection::prepare(const std::string& sql) {
 
 void Connection::begin() {
     static const std::string sql = "BEGIN IMMEDIATE";
+    (void)prepare(commit_sql());
     execute(sql);
 }
 
-void Connection::commit() {
-    static const std::string sql = "COMMIT";
+std::optional<Failure> Connection::try_commit() noexcept {
+    // Prepared by `begin`: from here to the answer nothing needs memory, except for a longer message.
+    Statement statement = prepare(commit_sql());
+    const int code = statement.try_step();
+    if (code == SQLITE_DONE) return std::nullopt;
+    // A write that found no room leaves the log's last frame incomplete, and every reader passes over it. After
+    // anything else it may be whole, and come back when the log is read again: also after a flush that found no room,
+    // since what was to be flushed had been written.
+    const int primary = code & 0xff;
+    const bool certain = primary == SQLITE_BUSY || primary == SQLITE_FULL || primary == SQLITE_READONLY ||
+                         (code == SQLITE_IOERR_WRITE && kind(code) != ErrorKind::unavailable);
+    Failure failure{.kind = kind(code), .in_doubt = false, .message = {}};
     try {
-        execute(sql);
-    } catch (const Error& error) {
-        rollback();
-        // Without space, the log's last frame is incomplete, and every reader passes over it. After other errors of the
-        // disk, it may be whole, and come back when the log is read again.
-        const bool certain = error.kind() == ErrorKind::busy || error.kind() == ErrorKind::storage_full ||
-                             error.kind() == ErrorKind::read_only;
-        varve::raise({.kind = certain ? error.kind() : ErrorKind::in_doubt,
-                      .in_doubt = !certain,
-                      .message = certain ? error.what()
-                                         : std::string{error.what()} +
-                                               "; the commit may or may not take effect, read to learn which"});
+        failure = this->failure(code);
+        if (!certain) failure.message += "; the commit may or may not take effect, read to learn which";
+    } catch (const std::bad_alloc&) {
     }
+    if (!certain) {
+        failure.kind = ErrorKind::in_doubt;
+        failure.in_doubt = true;
+    }
+    rollback();
+    return failure;
+}
+
+void Connection::commit() {
+    if (const std::optional<Failure> failure = try_commit()) varve::raise(*failure);
 }
 
 void Connection::rollback() noexcept {
@@ -139,17 +176,13 @@ void Connection::rollback() noexcept {
     }
 }
 
-void Connection::checkpoint(Checkpoint how) noexcept {
-    int in_log = 0;
-    int moved = 0;
-    const int mode = how == Checkpoint::wait_for_readers ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
-    sqlite3_wal_checkpoint_v2(connection_.get(), nullptr, mode, &in_log, &moved);
-}
-
-bool Connection::moved() const {
-    int moved = 0;
-    sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-    return moved != 0;
+Connection::Checkpoint Connection::checkpoint() {
+    Checkpoint done{};
+    const int code = sqlite3_wal_checkpoint_v2(connection_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &done.log_pages,
+                                               &done.moved_pages);
+    if (code == SQLITE_BUSY) return {.log_pages = 1, .moved_pages = 0};  // another one is running
+    if (code != SQLITE_OK) raise(code);
+    return done;
 }
 
 bool Connection::read_only() const {
@@ -177,50 +210,68 @@ int Connection::after_commit(void* self, sqlite3*, const char*, int pages) {
     return SQLITE_OK;
 }
 
-Failure Connection::failure(int code) const {
-    const std::string file = "the SQLite file " + options_.path;
-    const int error = connection_ ? system_error(connection_.get(), code) : 0;
-    const std::string reason =
-        with_errno(connection_ ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code), error);
-    const auto full = [&] {
-        return Failure{ErrorKind::storage_full, false,
-                       "no space is left for " + file + ": " + reason + "; free some, then try again"};
-    };
-    const auto unwritable = [&] {
-        return Failure{ErrorKind::read_only, false,
-                       file + " cannot be written: " + reason + "; make the file and its directory writable"};
-    };
-    switch (code & 0xff) {
+ErrorKind Connection::kind(int code) const noexcept {
+    const int primary = code & 0xff;
+    switch (primary) {
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-        case SQLITE_PROTOCOL:
-            return {ErrorKind::busy, false,
-                    file + " was locked by another process for more than " +
-                        std::to_string(options_.busy_timeout.count()) +
-                        " ms; find out what holds it, or raise busy_timeout_ms"};
-        case SQLITE_FULL: return full();
+        case SQLITE_PROTOCOL: return ErrorKind::busy;
+        case SQLITE_FULL: return ErrorKind::storage_full;
         case SQLITE_READONLY:
-        case SQLITE_PERM: return unwritable();
-        case SQLITE_CORRUPT:
-        case SQLITE_FORMAT:
-            return {ErrorKind::corruption, false,
-                    file + " is damaged: " + reason + "; save a copy, then restore a backup or use sqlite3's .recover"};
-        case SQLITE_NOTADB:
-            return {ErrorKind::corruption, false, file + " is no SQLite database, or its beginning is destroyed"};
-        case SQLITE_TOOBIG: return {ErrorKind::invalid, false, "too large for " + file + ": " + reason};
+        case SQLITE_PERM: return ErrorKind::read_only;
+        case SQLITE_TOOBIG: return ErrorKind::invalid;
         case SQLITE_CANTOPEN:
         case SQLITE_IOERR:
-            if (error == ENOSPC || error == EDQUOT || error == EFBIG) return full();
-            if (error == EACCES || error == EPERM || error == EROFS) return unwritable();
-            return {ErrorKind::unavailable, false,
-                    file + ((code & 0xff) == SQLITE_CANTOPEN ? " cannot be opened: " : " cannot be read or written: ") +
-                        reason};
+            switch (connection_ ? system_error(connection_.get(), code) : 0) {
+                case ENOSPC:
+                case EDQUOT:
+                case EFBIG: return ErrorKind::storage_full;
+                case EACCES:
+                case EPERM:
+                case EROFS: return ErrorKind::read_only;
+                default: return ErrorKind::unavailable;
+            }
         case SQLITE_NOMEM:
-        case SQLITE_INTERRUPT: return {ErrorKind::unavailable, false, "no answer from " + file + ": " + reason};
-        default:
-            return {ErrorKind::corruption, false,
-                    file + " does not have the form that was expected: " + reason + "; was it changed by hand?"};
+        case SQLITE_INTERRUPT: return ErrorKind::unavailable;
+        case SQLITE_CORRUPT:
+            return connection_ && system_error(connection_.get(), code) != 0 ? ErrorKind::unavailable
+                                                                             : ErrorKind::corruption;
+        default: return ErrorKind::corruption;
     }
+}
+
+Failure Connection::failure(int code) const {
+    const std::string file = "the SQLite file " + options_.path;
+    const int primary = code & 0xff;
+    const std::string reason = with_errno(connection_ ? sqlite3_errmsg(connection_.get()) : sqlite3_errstr(code),
+                                          connection_ ? system_error(connection_.get(), code) : 0);
+    const ErrorKind kind = this->kind(code);
+    const auto failed = [&](std::string message) {
+        return Failure{.kind = kind, .in_doubt = false, .message = std::move(message)};
+    };
+    if (kind == ErrorKind::busy) {
+        return failed(file + " was locked by another process for more than " +
+                      std::to_string(options_.busy_timeout.count()) +
+                      " ms; find out what holds it, or raise busy_timeout_ms");
+    }
+    if (kind == ErrorKind::storage_full) {
+        return failed("no space is left for " + file + ": " + reason + "; free some, then try again");
+    }
+    if (kind == ErrorKind::read_only) {
+        return failed(file + " cannot be written: " + reason + "; make the file and its directory writable");
+    }
+    if (kind == ErrorKind::unavailable && primary != SQLITE_NOMEM && primary != SQLITE_INTERRUPT) {
+        return failed(file + (primary == SQLITE_CANTOPEN ? " cannot be opened: " : " cannot be read or written: ") +
+                      reason + "; look at the disk");
+    }
+    if (kind == ErrorKind::unavailable) return failed("no answer from " + file + ": " + reason);
+    if (kind == ErrorKind::invalid) return failed("too large for " + file + ": " + reason);
+    if (primary == SQLITE_CORRUPT || primary == SQLITE_FORMAT) {
+        return failed(file + " is damaged: " + reason +
+                      "; save a copy, then restore a backup or use sqlite3's .recover");
+    }
+    if (primary == SQLITE_NOTADB) return failed(file + " is no SQLite database, or its beginning is destroyed");
+    return failed(file + " does not have the form that was expected: " + reason + "; was it changed by hand?");
 }
 
 }  // namespace varve::sqlite

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -31,6 +32,8 @@ class Statement {
     Statement& bind(int index, const store::SortKey& sort);
     /// True: there is a row. Throws Error of the kind that belongs to SQLite's code.
     bool step();
+    /// As `step`, with SQLite's code for an answer.
+    int try_step();
     /// For statements without rows; the number of rows it changed.
     int run();
 
@@ -50,7 +53,7 @@ class Connection {
   public:
     enum class Mode { read, write };
 
-    /// Opens the file; in Mode::write it is created if need be. `options` must outlive the connection.
+    /// Opens the file, which must be there. `options` must outlive the connection.
     Connection(const Options& options, Mode mode);
     ~Connection();
     Connection(const Connection&) = delete;
@@ -63,23 +66,32 @@ class Connection {
     /// Takes the right to write, waiting for other processes up to busy_timeout.
     void begin();
     /// Commits; after a failure nothing is open any more. The failure's `in_doubt` tells whether it may yet take
-    /// effect.
+    /// effect. Then what the disk holds is not known either, and the connection is not to be used for another commit:
+    /// the system may have dropped what it failed to write, and call the next flush of the same file a success.
+    [[nodiscard]] std::optional<Failure> try_commit() noexcept;
+    /// As `try_commit`, with the failure thrown.
     void commit();
     /// Ends what `begin` began, if SQLite has not done so by itself. Never fails.
     void rollback() noexcept;
 
-    /// Moves what the write-ahead log holds into the database file. `wait_for_readers` makes sure that the log can
-    /// begin anew. A failure is harmless: the log stays, and the next checkpoint repeats the work.
-    enum class Checkpoint { as_far_as_possible, wait_for_readers };
-    void checkpoint(Checkpoint how) noexcept;
+    /// Moves what the write-ahead log holds into the database file, as far as readers in an old state and another
+    /// checkpoint that is running allow, and waits for nobody. After a failure, which is thrown, the log still holds it
+    /// all; the connection is not to be used any more, see `commit`.
+    struct Checkpoint {
+        int log_pages;    ///< at the beginning
+        int moved_pages;  ///< of these
+        bool is_whole() const { return moved_pages >= log_pages; }
+    };
+    Checkpoint checkpoint();
     /// Pages in the write-ahead log after this connection's last commit.
     int log_pages() const { return log_pages_; }
 
-    /// The file that was opened is no longer the one under its path.
-    bool moved() const;
     bool read_only() const;
+    /// For what this class has no words for.
+    sqlite3* handle() const { return connection_.get(); }
 
-    /// What SQLite's `code` means to a caller.
+    /// What SQLite's `code` means to a caller; the kind alone needs no memory.
+    ErrorKind kind(int code) const noexcept;
     Failure failure(int code) const;
     [[noreturn]] void raise(int code) const { varve::raise(failure(code)); }
 

@@ -1,13 +1,12 @@
 #include "file_format.h"
 
 #include "connection.h"
+#include "new_file.h"
 #include "table.h"
 
 #include <varve/core/clock.h>
 
 #include <filesystem>
-
-#include <unistd.h>
 
 namespace varve::sqlite {
 namespace {
@@ -51,6 +50,28 @@ void use_write_ahead_log(Connection& connection, const Options& options) {
     }
 }
 
+/// Makes it a store, unless it is one.
+void adopt(const Options& options) {
+    Connection connection{options, Connection::Mode::write};
+    if (connection.read_only()) {
+        raise({ErrorKind::read_only, false,
+               "the SQLite file " + options.path + " cannot be written; make the file and its directory writable"});
+    }
+    // As of one moment: another process may be making the file varve's just now.
+    connection.execute("BEGIN");
+    const bool is_ours = belongs_to_varve(connection, options.path);
+    connection.execute("COMMIT");
+    use_write_ahead_log(connection, options);
+    if (is_ours) return;
+    connection.begin();
+    if (!belongs_to_varve(connection, options.path)) {
+        create_catalogue(connection);
+        connection.execute("PRAGMA application_id = " + std::to_string(application_id));
+        connection.execute("PRAGMA user_version = " + std::to_string(format));
+    }
+    connection.commit();
+}
+
 }  // namespace
 
 void prepare_file(const Options& options) {
@@ -64,29 +85,26 @@ void prepare_file(const Options& options) {
         throw ConfigError("there is no directory " + path.parent_path().string() + " for the SQLite file " +
                           options.path + "; create it");
     }
-    if (!std::filesystem::exists(path, ignored) && access(path.parent_path().c_str(), W_OK | X_OK) != 0) {
-        raise({ErrorKind::read_only, false,
-               "the SQLite file " + options.path + " cannot be created; make its directory writable"});
+    std::error_code error;
+    const bool is_there = std::filesystem::exists(path, error);
+    if (error) throw ConfigError("the SQLite file " + options.path + " cannot be looked at: " + error.message());
+    if (is_there && std::filesystem::file_size(path, ignored) == 0) {
+        throw CorruptionError("the SQLite file " + options.path +
+                              " is empty, which no store ever is; restore a backup, or remove it to begin a new one");
     }
-    Connection connection{options, Connection::Mode::write};
-    if (connection.read_only()) {
-        raise({ErrorKind::read_only, false,
-               "the SQLite file " + options.path + " cannot be written; make the file and its directory writable"});
+    if (is_there) return adopt(options);
+    // SQLite would take the new file for what the log belongs to, and throw the log away.
+    const std::string log = options.path + "-wal";
+    if (std::filesystem::exists(log, ignored) && std::filesystem::file_size(log, ignored) > 0) {
+        throw CorruptionError("the SQLite file " + options.path + " is gone, but its write-ahead log " + log +
+                              " is there; put the file back, or remove the log to begin a new store");
     }
-    // As of one moment: another process may be making the file varve's just now.
-    connection.execute("BEGIN");
-    const bool is_ours = belongs_to_varve(connection, options.path);
-    connection.execute("COMMIT");
-    // Of a file that was made but not finished, too: a crash in between leaves it empty.
-    use_write_ahead_log(connection, options);
-    if (is_ours) return;
-    connection.begin();
-    if (!belongs_to_varve(connection, options.path)) {
-        create_catalogue(connection);
-        connection.execute("PRAGMA application_id = " + std::to_string(application_id));
-        connection.execute("PRAGMA user_version = " + std::to_string(format));
-    }
-    connection.commit();
+    NewFile made{options.path, options.mode};
+    Options at_first = options;
+    at_first.path = made.path();
+    adopt(at_first);
+    // By another process, just now: it is as good.
+    (void)made.put_in_place();
 }
 
 }  // namespace varve::sqlite

@@ -106,8 +106,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
 }  // namespace
 
 std::string item_text(const store::Item& item) {
-    thread_local rapidjson::StringBuffer buffer;
-    buffer.Clear();
+    rapidjson::StringBuffer buffer;
     Writer writer{buffer};
     writer.StartObject();
     for (const auto& [name, value] : item) {
@@ -129,12 +128,11 @@ std::string item_text(const store::Item& item) {
 
 store::Item parse_item(std::string_view text) {
     // The reader unescapes in place, which spares a copy of every string; so it gets a copy of the whole.
-    thread_local std::string copy;
-    copy.assign(text);
+    std::string copy{text};
     store::Item item;
     Builder builder{item};
     rapidjson::InsituStringStream stream{copy.data()};
-    thread_local rapidjson::Reader reader;
+    rapidjson::Reader reader;
     // Numbers as texts, because the reader's own arithmetic on exponents overflows.
     constexpr unsigned flags =
         rapidjson::kParseInsituFlag | rapidjson::kParseValidateEncodingFlag | rapidjson::kParseNumbersAsStringsFlag;

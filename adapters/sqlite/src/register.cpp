@@ -17,6 +17,14 @@ Options options_of(const store::Url& url) {
                 throw ConfigError("synchronous of a sqlite URL is full or normal" + suggest(value, known));
             }
             options.synchronous = value == known[0] ? Synchronous::full : Synchronous::normal;
+        } else if (name == "mode") {
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.mode, 8);
+            if (error != std::errc{} || end != value.data() + value.size() || (options.mode & ~0666U) != 0 ||
+                (options.mode & 0600U) != 0600U) {
+                throw ConfigError(
+                    "mode of a sqlite URL is the file's permissions in octal, as 0600 or 0640: its owner may read and "
+                    "write, nobody may execute");
+            }
         } else {
             std::int64_t milliseconds = 0;
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
@@ -30,6 +38,13 @@ Options options_of(const store::Url& url) {
     return options;
 }
 
+/// Before the objects of the program are made, so that a static one may open a store.
+[[gnu::constructor(200)]] void register_scheme() {
+    store::register_adapter({.scheme = "sqlite",
+                             .options = {"synchronous", "busy_timeout_ms", "mode"},
+                             .open = [](const store::Url& url) { return open(options_of(url)); }});
+}
+
 }  // namespace
 }  // namespace varve::sqlite
 
@@ -37,11 +52,5 @@ Options options_of(const store::Url& url) {
 /// program.
 extern "C" {
 extern const bool varve_adapter_sqlite;
-const bool varve_adapter_sqlite = [] {
-    varve::store::register_adapter(
-        {.scheme = "sqlite", .options = {"synchronous", "busy_timeout_ms"}, .open = [](const varve::store::Url& url) {
-             return varve::sqlite::open(varve::sqlite::options_of(url));
-         }});
-    return true;
-}();
+const bool varve_adapter_sqlite = true;
 }

@@ -2,6 +2,7 @@
 
 #include "file_format.h"
 #include "item_text.h"
+#include "new_file.h"
 
 #include <varve/core/fnv1a.h>
 #include <varve/store/page_token.h>
@@ -23,7 +24,10 @@ Options checked(Options options) {
         throw ConfigError("sqlite keeps its data in a file; for a store in memory use memory: instead");
     }
     // The process may change its directory before the next connection is opened.
-    options.path = std::filesystem::absolute(options.path).lexically_normal().string();
+    std::error_code error;
+    const auto path = std::filesystem::weakly_canonical(std::filesystem::absolute(options.path), error);
+    if (error) throw ConfigError("the path " + options.path + " of a SQLite file leads nowhere: " + error.message());
+    options.path = path.string();
     prepare_file(options);
     return options;
 }
@@ -54,16 +58,20 @@ SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
             store.readers_.pop_back();
         }
     }
-    if (!connection_) connection_ = std::make_unique<Connection>(store.options_, Connection::Mode::read);
+    if (connection_) return;
+    store.writer_.check_files();  // it would open, or even make, others
+    connection_ = std::make_unique<Connection>(store.options_, Connection::Mode::read);
 }
 
 SqliteStore::Reader::~Reader() {
+    if (std::uncaught_exceptions() > exceptions_) return;
     const std::lock_guard lock{store_.readers_mutex_};
     if (store_.readers_.size() < idle_readers_max) store_.readers_.push_back(std::move(connection_));
 }
 
 SqliteStore::SqliteStore(Options options) : options_(checked(std::move(options))), writer_(options_) {
     readers_.reserve(idle_readers_max);
+    flush_directory_of(options_.path);
 }
 
 SqliteStore::~SqliteStore() = default;
@@ -102,6 +110,7 @@ void SqliteStore::ensure_table(const store::TableSchema& schema) {
         return compare(table(schema.name).schema());
     } catch (const InvalidError&) {
     }
+    writer_.check_files();
     Connection connection{options_, Connection::Mode::write};
     connection.begin();
     try {
@@ -256,6 +265,12 @@ std::vector<store::Change> SqliteStore::changes(const std::string& name, store::
 
 store::Capabilities SqliteStore::capabilities() const {
     return {.item_bytes_max = item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
+}
+
+Metrics metrics(const store::ItemStore& store) {
+    const auto* const known = dynamic_cast<const SqliteStore*>(&store);
+    if (known == nullptr) throw InvalidError("the metrics of SQLite were asked of another kind of store");
+    return known->metrics();
 }
 
 std::shared_ptr<store::ItemStore> open(const Options& options) {

@@ -6,6 +6,7 @@
 
 #include <varve/store/item_store.h>
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -30,8 +31,12 @@ class SqliteStore final : public store::ItemStore {
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
+    Metrics metrics() const { return writer_.metrics(); }
+    const Options& options() const { return options_; }
+
   private:
-    /// A reading connection, given back at the end of the scope.
+    /// A reading connection, given back at the end of the scope, unless it failed: then what it remembers of the disk's
+    /// errors goes with it.
     class Reader {
       public:
         explicit Reader(SqliteStore& store);
@@ -44,6 +49,7 @@ class SqliteStore final : public store::ItemStore {
       private:
         SqliteStore& store_;
         std::unique_ptr<Connection> connection_;
+        const int exceptions_ = std::uncaught_exceptions();
     };
 
     /// Throws InvalidError if nobody ensured it.

@@ -1,19 +1,44 @@
 #include "writer.h"
 
 #include "item_text.h"
+#include "log_readers.h"
 
 #include <exception>
+#include <new>
 
 namespace varve::sqlite {
 namespace {
 
+constexpr std::int64_t page_size = 4096;
 // 16 MB of log: each checkpoint costs two fsyncs, and a page that was written often is copied once.
 constexpr int checkpoint_pages = 4000;
-// A reader that stays in an old state keeps the log from beginning anew; then writers wait for it.
-constexpr int checkpoint_pages_max = 8 * checkpoint_pages;
+// So much of log tells that a reader stays in an old state.
+constexpr std::int64_t warning_bytes = std::int64_t{128} << 20;
 
-Failure as_failure(const Error& error) {
-    return {.kind = error.kind(), .in_doubt = error.in_doubt(), .message = error.what()};
+/// What an answer is until it is given.
+Failure unanswered() noexcept {
+    return {.kind = ErrorKind::in_doubt, .in_doubt = true, .message = {}};
+}
+
+/// Of the exception being handled. Without memory for more it is brief.
+Failure current_failure(const Options& options) noexcept {
+    Failure failure{.kind = ErrorKind::unavailable, .in_doubt = false, .message = {}};
+    try {
+        try {
+            throw;
+        } catch (const Error& error) {
+            failure.kind = error.kind();
+            failure.in_doubt = error.in_doubt();
+            failure.message = error.what();
+        } catch (const std::bad_alloc&) {
+            failure.message = "no memory is left to write to the SQLite file " + options.path;
+        } catch (const std::exception& error) {
+            failure.message = "no answer from the SQLite file " + options.path + ": " + error.what();
+        }
+    } catch (const std::bad_alloc&) {
+        failure.message = "out of memory";  // so short that it needs none
+    }
+    return failure;
 }
 
 }  // namespace
@@ -28,18 +53,21 @@ store::Item parse_stored(const Options& options, const store::Key& key, std::str
 
 Writer::Writer(const Options& options)
     : options_(options),
-      connection_(options, Connection::Mode::write),
-      queue_([this](CommitQueue::Group& group) { commit(group); },
-             [this] {
-                 if (connection_.log_pages() < checkpoint_pages) return;
-                 connection_.checkpoint(connection_.log_pages() >= checkpoint_pages_max
-                                            ? Connection::Checkpoint::wait_for_readers
-                                            : Connection::Checkpoint::as_far_as_possible);
-             }) {
-    connection_.execute("PRAGMA synchronous = " +
-                        std::string{options.synchronous == Synchronous::full ? "FULL" : "NORMAL"});
-    connection_.execute("PRAGMA cache_size = -32768");
-    connection_.execute("PRAGMA journal_size_limit = " + std::to_string(4L * checkpoint_pages * 4096));
+      connection_(connect()),
+      files_(options.path),
+      next_warning_bytes_(warning_bytes),
+      next_checkpoint_pages_(checkpoint_pages),
+      queue_([this](CommitQueue::Group& group) { commit(group); }, [this] { tidy(); }) {}
+
+std::unique_ptr<Connection> Writer::connect() const {
+    auto connection = std::make_unique<Connection>(options_, Connection::Mode::write);
+    connection->execute("PRAGMA synchronous = " +
+                        std::string{options_.synchronous == Synchronous::full ? "FULL" : "NORMAL"});
+    connection->execute("PRAGMA cache_size = -32768");
+    connection->execute("PRAGMA journal_size_limit = " + std::to_string(4 * checkpoint_pages * page_size));
+    // Opens the log and its index.
+    connection->prepare("SELECT count(*) FROM varve_tables").run();
+    return connection;
 }
 
 std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> writes) {
@@ -47,7 +75,7 @@ std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> wri
     Request request;
     request.cost = writes.size();
     request.writes = writes;
-    request.atomic = false;
+    request.answers.assign(writes.size(), unanswered());
     queue_.run(request);
     return std::move(request.answers);
 }
@@ -58,56 +86,135 @@ store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writ
     request.cost = writes.size();
     request.writes = writes;
     request.atomic = true;
+    request.atomic_answer = unanswered();
     queue_.run(request);
     return std::move(request.atomic_answer);
 }
 
-void Writer::Request::fail(const Failure& failure) {
-    if (atomic) {
-        atomic_answer = failure;
-    } else {
-        answers.assign(writes.size(), failure);
+void Writer::Request::fail(const Failure& failure) noexcept {
+    const auto copy = [&]() noexcept {
+        Failure own{.kind = failure.kind, .in_doubt = failure.in_doubt, .message = {}};
+        try {
+            own.message = failure.message;
+        } catch (const std::bad_alloc&) {
+            own.message = "out of memory";
+        }
+        return own;
+    };
+    atomic_answer = copy();
+    for (store::WriteAnswer& answer : answers) answer = copy();
+}
+
+void Writer::fail(CommitQueue::Group& group, const Failure& failure) noexcept {
+    // Whoever came meanwhile would meet the same state of the world, after waiting as long.
+    if (failure.kind == ErrorKind::busy || group.first() == nullptr) {
+        while (group.take_any() != nullptr) {
+        }
+    }
+    for (CommitQueue::Request* member = group.first(); member != nullptr; member = member->next()) {
+        static_cast<Request*>(member)->fail(failure);
     }
 }
 
-void Writer::commit(CommitQueue::Group& group) {
-    std::vector<Request*> members;
-    const auto fail = [&](const Failure& failure) {
-        connection_.rollback();
-        // Whoever came meanwhile would meet the same state of the world, after waiting as long.
-        if (failure.kind == ErrorKind::busy || members.empty()) {
-            while (auto* const request = group.next_of_all()) members.push_back(static_cast<Request*>(request));
-        }
-        for (Request* const member : members) member->fail(failure);
-    };
+void Writer::commit(CommitQueue::Group& group) noexcept {
     try {
-        positions_.clear();
-        // SQLite would go on writing to a file that nobody can find any more.
-        if (connection_.moved()) {
-            throw UnavailableError("the SQLite file " + options_.path +
-                                   " was moved, replaced or deleted while it was open; open the store again");
+        make_ready();
+        if (rest_to_be_moved_ && !checkpoint_runs_.exchange(true)) {
+            rest_to_be_moved_ = false;
+            move_rest();
+            checkpoint_runs_ = false;
         }
-        connection_.begin();
-        while (auto* const next = group.next()) {
-            auto& request = static_cast<Request&>(*next);
-            members.push_back(&request);
-            run(request);
-        }
+        connection_->begin();
+        while (auto* const request = group.take()) run(static_cast<Request&>(*request));
         for (const auto& [table, positions] : positions_) {
-            if (positions.erased) connection_.prepare(table->set_last_erased).bind(1, positions.last).run();
+            if (positions.erased) connection_->prepare(table->set_last_erased).bind(1, positions.last).run();
         }
-        connection_.commit();
-    } catch (const Error& error) {
-        fail(as_failure(error));
-    } catch (const std::exception& error) {
-        fail({ErrorKind::unavailable, false, "no answer from the SQLite file " + options_.path + ": " + error.what()});
+    } catch (...) {
+        const Failure failure = current_failure(options_);
+        connection_->rollback();
+        return fail(group, failure);
     }
+    const std::optional<Failure> failure = connection_->try_commit();
+    if (!failure) {
+        const int pages = connection_->log_pages();
+        if (pages < log_pages_.exchange(pages)) next_checkpoint_pages_ = checkpoint_pages;  // it began anew
+        return;
+    }
+    is_trusted_ = is_trusted_ && !failure->in_doubt;
+    fail(group, *failure);
+}
+
+void Writer::make_ready() {
+    positions_.clear();
+    files_.check();
+    if (is_trusted_) return;
+    // The old connection is closed after the new one was opened: the last one to close would remove the log.
+    connection_ = connect();
+    // Whether the disk flushes at all must show before anything is written, when it is certain that nothing was. What
+    // was flushed in vain before is written and flushed once more by this.
+    connection_->checkpoint();
+    is_trusted_ = true;
+}
+
+void Writer::move_rest() noexcept {
+    try {
+        connection_->begin();
+    } catch (const std::exception&) {
+        return;  // the group's own begin tells why
+    }
+    checkpoint();
+    connection_->rollback();
+}
+
+void Writer::tidy() noexcept {
+    const int pages = log_pages_;
+    if (pages < checkpoint_pages || checkpoint_runs_.exchange(true)) return;
+    if (pages >= next_checkpoint_pages_) {
+        const bool whole = checkpoint();
+        rest_to_be_moved_ = whole;
+        next_checkpoint_pages_ = pages + checkpoint_pages / 4;
+        if (whole) {
+            next_warning_bytes_ = warning_bytes;
+        } else {
+            warn_of_readers(pages * page_size);
+        }
+    }
+    checkpoint_runs_ = false;
+}
+
+bool Writer::checkpoint() noexcept {
+    try {
+        if (!checkpointer_) checkpointer_ = connect();
+        const bool whole = checkpointer_->checkpoint().is_whole();
+        ++(whole ? checkpoints_ : checkpoints_held_back_);
+        return whole;
+    } catch (const std::exception&) {
+        // The log holds it all, and the next one repeats the work, with a connection that has flushed nothing in vain.
+        checkpointer_.reset();
+        return false;
+    }
+}
+
+void Writer::warn_of_readers(std::int64_t log_bytes) noexcept try {
+    if (log_bytes < next_warning_bytes_) return;
+    next_warning_bytes_ = 2 * log_bytes;
+    options_.log->write(LogLevel::warning,
+                        "the log " + options_.path + "-wal has grown to " + std::to_string(log_bytes >> 20) +
+                            " MB, because a reader stays in an old state: " + readers_of_log(options_.path) +
+                            "; end it, and the log begins anew");
+} catch (const std::exception&) {
+    // A later one comes through.
+}
+
+Metrics Writer::metrics() const {
+    return {.log_bytes = static_cast<std::uint64_t>(log_pages_) * page_size,
+            .checkpoints = checkpoints_,
+            .checkpoints_held_back = checkpoints_held_back_};
 }
 
 void Writer::run(Request& request) {
     if (request.atomic) return run_atomically(request);
-    request.answers.reserve(request.writes.size());
-    for (const PreparedWrite& write : request.writes) request.answers.push_back(run_one(write));
+    for (std::size_t i = 0; i < request.writes.size(); ++i) request.answers[i] = run_one(request.writes[i]);
 }
 
 store::WriteAnswer Writer::run_one(const PreparedWrite& prepared) {
@@ -127,14 +234,14 @@ store::WriteAnswer Writer::run_one(const PreparedWrite& prepared) {
     try {
         item = current(prepared);
     } catch (const CorruptionError& error) {
-        return as_failure(error);
+        return {Failure{error.kind(), false, error.what()}};
     }
     const store::Item* const pointer = item ? &*item : nullptr;
     if (!holds(write.condition, pointer)) return store::Refused{std::move(item)};
     try {
         apply(prepared, pointer);
     } catch (const InvalidError& error) {
-        return as_failure(error);
+        return {Failure{error.kind(), false, error.what()}};
     }
     return store::Applied{};
 }
@@ -152,7 +259,7 @@ void Writer::run_atomically(Request& request) {
             }
         }
     } catch (const CorruptionError& error) {
-        request.atomic_answer = as_failure(error);
+        request.atomic_answer = Failure{error.kind(), false, error.what()};
         return;
     }
     if (!refused.refused.empty()) {
@@ -180,7 +287,7 @@ void Writer::run_atomically(Request& request) {
 
 std::optional<store::Item> Writer::current(const PreparedWrite& prepared) {
     const store::Key& key = prepared.write->key;
-    Statement row = connection_.prepare(prepared.table->select);
+    Statement row = connection_->prepare(prepared.table->select);
     row.bind(1, std::string_view{key.partition}).bind(2, key.sort);
     if (!row.step()) return std::nullopt;
     return parse_stored(options_, key, row.text(0));
@@ -197,7 +304,7 @@ void Writer::apply(const PreparedWrite& prepared, const store::Item* current) {
         put(prepared, prepared.table->put, item_text(*item));
     } else {
         Positions& positions = this->positions(*prepared.table);
-        Statement erase = connection_.prepare(prepared.table->erase);
+        Statement erase = connection_->prepare(prepared.table->erase);
         if (erase.bind(1, std::string_view{write.key.partition}).bind(2, write.key.sort).run() != 0) {
             positions.erased = true;
         }
@@ -207,7 +314,7 @@ void Writer::apply(const PreparedWrite& prepared, const store::Item* current) {
 bool Writer::put(const PreparedWrite& prepared, const std::string& sql, std::string_view text) {
     const store::Key& key = prepared.write->key;
     std::int64_t& last = positions(*prepared.table).last;
-    const int changed = connection_.prepare(sql)
+    const int changed = connection_->prepare(sql)
                             .bind(1, std::string_view{key.partition})
                             .bind(2, key.sort)
                             .bind(3, text)
@@ -220,7 +327,7 @@ bool Writer::put(const PreparedWrite& prepared, const std::string& sql, std::str
 Writer::Positions& Writer::positions(const Table& table) {
     const auto [found, added] = positions_.try_emplace(&table);
     if (added) {
-        Statement row = connection_.prepare(table.last_position);
+        Statement row = connection_->prepare(table.last_position);
         if (!row.step()) {
             throw CorruptionError("varve_tables of the SQLite file " + options_.path + " does not know table '" +
                                   table.schema().name + "' any more");

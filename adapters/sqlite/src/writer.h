@@ -2,10 +2,13 @@
 
 #include "commit_queue.h"
 #include "connection.h"
+#include "store_files.h"
 #include "table.h"
 
 #include <varve/store/item_store.h>
 
+#include <atomic>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +29,10 @@ struct PreparedWrite {
 /// Runs all writes of a store, grouped by a CommitQueue: BEGIN IMMEDIATE, every write of the group one after the other,
 /// each seeing those before it, COMMIT.
 ///
+/// The log is moved into the database file by a connection of its own, beside the commits. The log begins anew with a
+/// commit that finds all of it moved, and commits add to it all the time; so the last part, which is short, is moved
+/// between two groups. Nobody ever waits for readers: while one stays in an old state, the log grows.
+///
 /// Threads: any.
 class Writer {
   public:
@@ -34,13 +41,17 @@ class Writer {
     std::vector<store::WriteAnswer> write(std::span<const PreparedWrite> writes);
     store::AtomicAnswer write_atomically(std::span<const PreparedWrite> writes);
 
+    /// Throws CorruptionError if what is under the path is no longer what was opened.
+    void check_files() const { files_.check(); }
+    Metrics metrics() const;
+
   private:
     struct Request : CommitQueue::Request {
         std::span<const PreparedWrite> writes;
-        bool atomic;
-        std::vector<store::WriteAnswer> answers;  // unless atomic
-        store::AtomicAnswer atomic_answer;        // if atomic
-        void fail(const Failure& failure);
+        bool atomic = false;
+        std::vector<store::WriteAnswer> answers = {};  // unless atomic: one per write from the beginning
+        store::AtomicAnswer atomic_answer = {};        // if atomic
+        void fail(const Failure& failure) noexcept;
     };
 
     struct Positions {
@@ -49,7 +60,12 @@ class Writer {
     };
 
     // These run in the leader's thread.
-    void commit(CommitQueue::Group& group);
+    void commit(CommitQueue::Group& group) noexcept;
+    /// Throws what keeps this store from being written at all.
+    void make_ready();
+    /// Moves the rest of the log, while nobody may add to it.
+    void move_rest() noexcept;
+    static void fail(CommitQueue::Group& group, const Failure& failure) noexcept;
     void run(Request& request);
     store::WriteAnswer run_one(const PreparedWrite& prepared);
     void run_atomically(Request& request);
@@ -60,10 +76,32 @@ class Writer {
     bool put(const PreparedWrite& prepared, const std::string& sql, std::string_view text);
     Positions& positions(const Table& table);
 
+    std::unique_ptr<Connection> connect() const;
+
+    void tidy() noexcept;
+    // Runs beside the leader or in its thread, one at a time.
+    /// Moves the log, as far as that goes. False if not all of what was in it could be moved.
+    bool checkpoint() noexcept;
+    void warn_of_readers(std::int64_t log_bytes) noexcept;
+
     const Options& options_;
     // Belong to the leader:
-    Connection connection_;
+    std::unique_ptr<Connection> connection_;
+    bool is_trusted_ = true;                                 // what connection_ flushed is on the disk
     std::unordered_map<const Table*, Positions> positions_;  // of the tables written to in this transaction
+    const StoreFiles files_;
+
+    std::atomic<int> log_pages_ = 0;              // after the last commit
+    std::atomic<bool> rest_to_be_moved_ = false;  // between two groups
+    std::atomic<bool> checkpoint_runs_ = false;
+    // Belong to whoever has set checkpoint_runs_:
+    std::unique_ptr<Connection> checkpointer_;
+    std::int64_t next_warning_bytes_;
+
+    std::atomic<int> next_checkpoint_pages_;
+    std::atomic<std::uint64_t> checkpoints_ = 0;
+    std::atomic<std::uint64_t> checkpoints_held_back_ = 0;
+
     CommitQueue queue_;
 };
 

@@ -25,7 +25,8 @@ bool Error::retryable() const noexcept {
 }
 
 bool worth_repeating(const Failure& failure) noexcept {
-    return failure.in_doubt || failure.kind == ErrorKind::unavailable || failure.kind == ErrorKind::busy;
+    // Who was busy has been waited for already, for as long as was asked for.
+    return failure.in_doubt || failure.kind == ErrorKind::unavailable;
 }
 
 void raise_certain(Failure failure) {

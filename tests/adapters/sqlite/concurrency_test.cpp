@@ -142,19 +142,6 @@ TEST(Changes, positions_are_never_given_twice_even_after_the_last_item_was_erase
     EXPECT_EQ(store->changes("accounts", 0, 10).at(0).position, 2U);
 }
 
-TEST(Log, does_not_grow_without_bound) {
-    const ScratchFile file;
-    Options options = file.options();
-    options.synchronous = Synchronous::normal;
-    const auto store = sqlite::open(options);
-    store->ensure_table(accounts);
-    for (std::int64_t version = 1; version <= 60; ++version) {
-        ASSERT_TRUE(is_applied(
-            write_one(*store, {account("alice", version), store::Put{{{"text", std::string(1'000'000, 'x')}}}})));
-    }
-    EXPECT_LT(std::filesystem::file_size(file.path() + "-wal"), 20'000'000U);
-}
-
 TEST(Processes, two_stores_on_one_file_see_each_others_writes) {
     const ScratchFile file;
     const auto one = sqlite::open(file.options());

@@ -8,11 +8,6 @@
 namespace varve::sqlite {
 namespace {
 
-/// The suite asks for no disk, and thousands of fsyncs would take it minutes on a slow one.
-std::filesystem::path fast_directory() {
-    return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
-}
-
 /// A store whose file goes with it.
 testing::FreshStore fresh(const std::string& options) {
     struct Owned {

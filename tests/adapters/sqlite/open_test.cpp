@@ -3,6 +3,7 @@
 #include <varve/store/open.h>
 
 #include <fstream>
+#include <set>
 
 #include <sqlite3.h>
 
@@ -78,10 +79,51 @@ TEST(OpenSqlite, a_file_that_is_no_database_is_corruption) {
     EXPECT_NE(error_of<CorruptionError>(file.url()).find(file.path()), std::string::npos);
 }
 
-TEST(OpenSqlite, an_empty_file_becomes_a_store) {
+TEST(OpenSqlite, a_file_that_was_emptied_does_not_become_a_new_store) {
     const ScratchFile file;
-    std::ofstream{file.path()}.flush();
     sqlite::open(file.options())->ensure_table(accounts);
+    std::filesystem::resize_file(file.path(), 0);
+    EXPECT_NE(error_of<CorruptionError>(file.url()).find("is empty"), std::string::npos);
+    EXPECT_EQ(std::filesystem::file_size(file.path()), 0U);
+}
+
+TEST(OpenSqlite, a_log_without_its_file_is_not_thrown_away) {
+    const ScratchFile file;
+    const std::string log = file.path() + "-wal";
+    std::string kept;
+    {
+        const auto store = sqlite::open(file.options());
+        store->ensure_table(accounts);
+        kept = content(log);
+        std::filesystem::remove(file.path());
+    }
+    std::ofstream{log, std::ios::binary} << kept;
+    EXPECT_NE(error_of<CorruptionError>(file.url()).find(log), std::string::npos);
+    EXPECT_EQ(content(log), kept);
+}
+
+TEST(OpenSqlite, a_file_is_created_as_a_whole_and_with_the_permissions_that_were_asked_for) {
+    const ScratchFile file;
+    const auto store = varve::open(file.url() + "?mode=0640");
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator{file.directory()}) {
+        names.insert(entry.path().filename());
+        EXPECT_EQ(entry.status().permissions(), std::filesystem::perms{0640}) << entry.path();
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"store.db", "store.db-shm", "store.db-wal"}));
+    for (const char* mode : {"0400", "644x", "0755", "-1", ""}) {
+        EXPECT_NE(error_of(file.url() + "?mode=" + mode).find("mode"), std::string::npos) << mode;
+    }
+}
+
+TEST(OpenSqlite, a_path_through_a_symbolic_link_and_back_is_what_the_system_makes_of_it) {
+    const ScratchFile file;
+    const std::filesystem::path folder{file.directory()};
+    std::filesystem::create_directories(folder / "far" / "away");
+    std::filesystem::create_directory_symlink(folder / "far" / "away", folder / "link");
+    (void)varve::open("sqlite:" + (folder / "link" / ".." / "store.db").string());
+    EXPECT_TRUE(std::filesystem::exists(folder / "far" / "store.db"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "store.db"));
 }
 
 TEST(OpenSqlite, a_table_of_another_shape_is_refused_naming_both) {
