@@ -31,6 +31,7 @@ struct Cli {
 void add_account_commands(CLI::App& app, Cli& cli);
 void add_reading_commands(CLI::App& app, Cli& cli);
 void add_load_commands(CLI::App& app, Cli& cli);
+void add_backup_command(CLI::App& app, Cli& cli);
 void add_demo_command(CLI::App& app, Cli& cli);
 
 /// At once, so that who reads along sees it.

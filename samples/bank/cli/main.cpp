@@ -77,6 +77,7 @@ int run(int argc, char** argv) {
     add_account_commands(app, cli);
     add_reading_commands(app, cli);
     add_load_commands(app, cli);
+    add_backup_command(app, cli);
     add_demo_command(app, cli);
     try {
         app.parse(argc, argv);

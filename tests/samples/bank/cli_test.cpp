@@ -238,6 +238,22 @@ struct Tampered : BankCli {
     }
 };
 
+TEST_F(BankCli, a_backup_is_a_bank_as_it_was) {
+    const std::string copy = bank.file() + ".copy";
+    EXPECT_EQ(bank.run({"backup", copy}).code, 0);
+    EXPECT_EQ(bank.run({"deposit", "bob", "1"}).code, 0);
+    EXPECT_EQ(bank.run({"backup", copy}).code, 2) << "it replaces nothing";
+    const auto of_copy = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"--store", "sqlite:" + copy, "--json"});
+        const Ran result = ScratchBank::run_plain(std::move(arguments));
+        EXPECT_EQ(result.code, 0) << result.output;
+        return result.output;
+    };
+    (void)of_copy({"check"});
+    EXPECT_EQ(ScratchBank::decode<Statement>(of_copy({"statement", "alice"})).balance, 100'00);
+    EXPECT_EQ(ScratchBank::decode<Statement>(of_copy({"statement", "bob"})).balance, 0);
+}
+
 TEST_F(Tampered, a_changed_amount_is_found) {
     bank.tamper(R"(UPDATE events SET item = replace(item, 'cents\":2000', 'cents\":2001')
                    WHERE aggregateId = 'account-bob')");
