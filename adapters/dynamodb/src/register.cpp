@@ -63,6 +63,14 @@ Options options_of(const store::Url& url) {
     return options;
 }
 
+/// Before the objects of the program are made, so that a static one may open a store.
+[[gnu::constructor(200)]] void register_scheme() {
+    store::register_adapter({.scheme = "dynamodb",
+                             .options = {"region", "profile", "transactions", "tables", "insecure", "ca_file",
+                                         "timeout_ms", "retry_budget"},
+                             .open = [](const store::Url& url) { return open(options_of(url)); }});
+}
+
 }  // namespace
 }  // namespace varve::dynamodb
 
@@ -70,12 +78,5 @@ Options options_of(const store::Url& url) {
 /// program.
 extern "C" {
 extern const bool varve_adapter_dynamodb;
-const bool varve_adapter_dynamodb = [] {
-    varve::store::register_adapter(
-        {.scheme = "dynamodb",
-         .options = {"region", "profile", "transactions", "tables", "insecure", "ca_file", "timeout_ms",
-                     "retry_budget"},
-         .open = [](const varve::store::Url& url) { return varve::dynamodb::open(varve::dynamodb::options_of(url)); }});
-    return true;
-}();
+const bool varve_adapter_dynamodb = true;
 }

@@ -20,9 +20,9 @@ std::shared_ptr<store::ItemStore> open_url(const store::Url& url) {
     return open(url.location, options);
 }
 
-bool register_scheme() {
+/// Before the objects of the program are made, so that a static one may open a store.
+[[gnu::constructor(200)]] void register_scheme() {
     store::register_adapter({.scheme = "memory", .options = {"item_bytes_max"}, .open = open_url});
-    return true;
 }
 
 }  // namespace
@@ -31,5 +31,5 @@ bool register_scheme() {
 /// The link options of the CMake target refer to it, which makes linking the library enough to register the scheme.
 extern "C" {
 extern const bool varve_memory_registered;
-const bool varve_memory_registered = varve::memory::register_scheme();
+const bool varve_memory_registered = true;
 }

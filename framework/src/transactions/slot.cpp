@@ -15,10 +15,10 @@ constexpr const char* continued_attribute = "continued";
 constexpr const char* done_attribute = "done";
 constexpr const char* reserved_attribute = "reserved";
 
-const std::string void_state = "void";
-const std::string pending_state = "pending";
-const std::string committed_state = "committed";
-const std::string part_state = "part";
+constexpr const char* void_state = "void";
+constexpr const char* pending_state = "pending";
+constexpr const char* committed_state = "committed";
+constexpr const char* part_state = "part";
 
 /// One entry of `participants`.
 struct Participant {
