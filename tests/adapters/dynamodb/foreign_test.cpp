@@ -43,10 +43,10 @@ class ForeignProgram : public EachServer {
         int status;
     };
     Ran run(const std::string& stream) const {
-        const std::string command = "NODE_NO_WARNINGS=1 NODE_PATH=" VARVE_DYNAMODB_SERVERS
-                                    "/node_modules AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=local"
-                                    " AWS_SECRET_ACCESS_KEY=local node " +
-                                    program_.string() + " http://" + server_->address() + " '" + stream + "' 2>&1";
+        const std::string command = "NODE_NO_WARNINGS=1 NODE_PATH='" VARVE_DYNAMODB_SERVERS
+                                    "/node_modules' AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=local"
+                                    " AWS_SECRET_ACCESS_KEY=local node '" +
+                                    program_.string() + "' http://" + server_->address() + " '" + stream + "' 2>&1";
         std::FILE* pipe = popen(command.c_str(), "r");
         if (pipe == nullptr) throw std::runtime_error("no shell");
         Ran ran;

@@ -66,7 +66,7 @@ class LocalServer {
 
   private:
     static void install() {
-        static const int status = std::system(VARVE_DYNAMODB_SERVERS_INSTALL " " VARVE_DYNAMODB_SERVERS);
+        static const int status = std::system("'" VARVE_DYNAMODB_SERVERS_INSTALL "' '" VARVE_DYNAMODB_SERVERS "'");
         if (WIFEXITED(status) && WEXITSTATUS(status) == 3) throw ServerMissing("npm is not installed");
         if (status != 0) throw std::runtime_error("the servers could not be installed");
     }
