@@ -73,6 +73,21 @@ TEST(Backoff, a_policy_may_wait_for_ever) {
     EXPECT_TRUE(backoff.next());
 }
 
+TEST(Backoff, says_what_was_spent_and_what_ended_it) {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    Backoff slept{{.time_max = 15s}, {.clock = clock}};
+    clock.advance(16s + 200ms);
+    EXPECT_FALSE(slept.next());
+    EXPECT_EQ(slept.spent(), "after 1 attempt in 16.2 s, of the 15 s that retry.time_max allows");
+    Backoff once{RetryPolicy::once(), {.clock = clock}};
+    EXPECT_FALSE(once.next());
+    EXPECT_EQ(once.spent(), "after 1 attempt, as many as retry.attempts_max allows");
+    Backoff twice{{.attempts_max = 2}, {.clock = clock}};
+    EXPECT_TRUE(twice.next());
+    EXPECT_FALSE(twice.next());
+    EXPECT_EQ(twice.spent(), "after 2 attempts, as many as retry.attempts_max allows");
+}
+
 TEST(Backoff, the_first_retry_may_come_at_once) {
     StepClock clock;
     HighestRandom random;

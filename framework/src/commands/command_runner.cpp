@@ -161,8 +161,7 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
                 continue;
             }
             if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
-                throw ConflictError("gave up after " + std::to_string(backoff.attempts()) +
-                                    " attempts; the last one met this: " + conflict.what);
+                throw ConflictError("gave up " + backoff.spent() + "; the last one met this: " + conflict.what);
             }
         }
     } catch (const Error& error) {

@@ -15,6 +15,14 @@ bool Backoff::exhausted() const {
     return attempts_ >= policy_.attempts_max || left() <= Duration::zero();
 }
 
+std::string Backoff::spent() const {
+    const std::string attempts = std::to_string(attempts_) + (attempts_ == 1 ? " attempt" : " attempts");
+    if (attempts_ >= policy_.attempts_max) return "after " + attempts + ", as many as retry.attempts_max allows";
+    const Duration taken = std::chrono::floor<std::chrono::milliseconds>(policy_.time_max - left());
+    return "after " + attempts + " in " + to_string(taken) + ", of the " + to_string(policy_.time_max) +
+           " that retry.time_max allows";
+}
+
 bool Backoff::next() {
     if (exhausted()) return false;
     const auto jitter =

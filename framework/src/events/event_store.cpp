@@ -44,8 +44,8 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
         if (const auto* commit = std::get_if<Commit>(&outcome)) return Appended{read.head + 1, commit->tx};
         const auto& conflict = std::get<Conflict>(outcome);
         if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
-            throw ConflictError("gave up appending to stream '" + stream + "' after " +
-                                std::to_string(backoff.attempts()) + " attempts: " + conflict.what);
+            throw ConflictError("gave up appending to stream '" + stream + "' " + backoff.spent() +
+                                "; the last one met this: " + conflict.what);
         }
     }
 }

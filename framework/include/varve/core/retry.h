@@ -3,6 +3,7 @@
 #include <varve/core/runtime.h>
 
 #include <limits>
+#include <string>
 
 namespace varve {
 
@@ -41,6 +42,8 @@ class Backoff {
     bool next_at_once();
 
     unsigned attempts() const { return attempts_; }  ///< begun so far, the current one included
+    /// For the message of who gives up: "after 3 attempts in 15.2 s, of the 15 s that retry.time_max allows".
+    std::string spent() const;
 
   private:
     bool exhausted() const;
