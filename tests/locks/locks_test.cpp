@@ -206,6 +206,19 @@ TEST(Locks, a_lock_may_be_released_by_whoever_is_told_of_its_loss) {
     EXPECT_EQ(locks.metrics().holding, 0u);
 }
 
+TEST(Locks, what_on_lost_throws_keeps_no_other_lock_from_its_heartbeat) {
+    World world;
+    Locks locks = world.process();
+    const Lock first = locks.acquire("a", {.on_lost = [] { throw 42; }});
+    const Lock second = locks.acquire("b");
+    EXPECT_TRUE(locks.evict("a", first.ticket()));
+    world.clock.advance(5s);
+    locks.beat();
+    EXPECT_TRUE(first.is_lost());
+    world.clock.advance(9s);
+    EXPECT_FALSE(second.is_lost());
+}
+
 TEST(Locks, several_are_entered_in_the_order_of_their_names_or_not_at_all) {
     World world;
     const auto counting = std::make_shared<testing::CountingStore>(world.store);

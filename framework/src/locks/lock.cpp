@@ -36,7 +36,17 @@ void Held::lose(std::string why) {
     ++locks_.metrics_.lost;
     over();
     lost_.request_stop();
-    if (on_lost_) on_lost_();
+    if (!on_lost_) return;
+    const auto drop = [&](const std::string& what) {
+        locks_.runtime_.log.write(LogLevel::warning, "on_lost of the lock '" + name_ + "' has thrown " + what);
+    };
+    try {
+        on_lost_();
+    } catch (const std::exception& error) {
+        drop(error.what());
+    } catch (...) {
+        drop("what is no std::exception");
+    }
 }
 
 bool Held::end() {

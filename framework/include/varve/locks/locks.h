@@ -36,7 +36,7 @@ struct AcquireOptions {
     /// How long to queue for: zero gives up at once if anybody is ahead, Locks::for_ever never does.
     Duration wait = std::chrono::seconds{15};
     /// Called once if the lock is lost, by the thread that notices, which is that of the heartbeats unless somebody
-    /// asks the lock first. Must not wait for anybody.
+    /// asks the lock first. Must not wait for anybody. What it throws is logged and dropped.
     std::function<void()> on_lost = {};
     /// Gives up the wait when stop is requested.
     std::stop_token stop = {};
