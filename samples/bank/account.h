@@ -3,6 +3,7 @@
 #include <varve/varve.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ struct Account {
     Decision decide(const Deposit& c) const {
         if (c.cents <= 0) return bad_amount();
         if (!open) return not_open();
+        if (c.cents > std::numeric_limits<Cents>::max() - balance)
+            return varve::reject("too_much", "no account holds more than 92,233,720,368,547,758.07");
         return Deposited{c.cents, c.transfer};
     }
     Decision decide(const Withdraw& c) const {

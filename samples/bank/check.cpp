@@ -152,14 +152,14 @@ class Auditor {
 
     void count(Cents cents, const std::optional<Transfer>& transfer, Cents& outside) {
         if (!transfer) {
-            outside += cents;
+            outside = add(outside, cents);
             return;
         }
         Legs& legs = transfers_[transfer->id];
         legs.expected = std::max(legs.expected, transfer->legs);
         ++legs.found;
         legs.withdrawals += cents < 0 ? 1 : 0;
-        legs.sum += cents;
+        legs.sum = add(legs.sum, cents);
     }
 
     void read_rows() {
@@ -221,7 +221,7 @@ class Auditor {
 
     Audit result() {
         Audit audit{.rules = {}, .accounts = accounts_.size(), .events = events_};
-        for (const auto& [id, folded] : accounts_) audit.money += folded.account.balance;
+        for (const auto& [id, folded] : accounts_) audit.money = add(audit.money, folded.account.balance);
         RuleBuilder sum{"sum of money"};
         if (audit.money != in_ + out_) {
             sum.breaks("the accounts hold " + money_text(audit.money - in_ - out_) + " that nobody brought");

@@ -22,6 +22,15 @@ std::string money_text(Cents cents) {
     return sign + count_text(cents / 100) + (below < 10 ? ".0" : ".") + std::to_string(below);
 }
 
+Cents add(Cents a, Cents b) {
+    Cents sum = 0;
+    if (__builtin_add_overflow(a, b, &sum)) {
+        throw varve::InvalidError("the sum of " + money_text(a) + " and " + money_text(b) +
+                                  " is more than can be counted in cents");
+    }
+    return sum;
+}
+
 Cents parse_money(std::string_view text) {
     const auto refuse = [&](const char* why) {
         throw varve::InvalidError("'" + std::string{text} + "' is no amount of money: " + why);

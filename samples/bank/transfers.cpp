@@ -1,5 +1,7 @@
 #include "transfers.h"
 
+#include <limits>
+
 namespace bank {
 
 namespace {
@@ -28,6 +30,8 @@ varve::Outcome payroll(varve::Application& bank, const PayrollOrder& order, Repe
             for (const PayrollOrder::Salary& salary : order.salaries) {
                 if (salary.cents <= 0) tx.reject(varve::reject("bad_amount", "an amount must be more than 0"));
                 if (salary.to == order.from) tx.reject(varve::reject("same_account", "nobody pays a salary to itself"));
+                if (salary.cents > std::numeric_limits<Cents>::max() - total)
+                    tx.reject(varve::reject("too_much", "the salaries together are more than any account holds"));
                 total += salary.cents;
             }
             tx.execute<Account>(order.from, Withdraw{total, Transfer{.id = order.id, .with = "", .legs = legs}});

@@ -25,6 +25,10 @@ void add_load_options(CLI::App& command, Load& load) {
         ->default_str(to_string(load.distribution));
     command.add_option("--theta", load.theta, "how hot: account k is drawn in proportion to 1/k^theta")
         ->check(CLI::Range(0.0, 10.0))
+        ->check(CLI::Validator{[](const std::string& text) {
+                                   return text.find_first_of("nN") == std::string::npos ? "" : text + " is no number";
+                               },
+                               ""})
         ->capture_default_str();
     command.add_option("--opening-cents", load.opening, "deposited to each account that is opened")
         ->check(CLI::NonNegativeNumber)
