@@ -38,11 +38,11 @@ class SignalsAsInput {
     SignalsAsInput& operator=(const SignalsAsInput&) = delete;
 
     int descriptor() const { return descriptor_; }
-    void throw_if_any() const {
+    /// The signal that has come; nullopt: none.
+    std::optional<int> take() const {
         signalfd_siginfo info;
-        if (::read(descriptor_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-            throw Interrupted{static_cast<int>(info.ssi_signo)};
-        }
+        if (::read(descriptor_, &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return std::nullopt;
+        return static_cast<int>(info.ssi_signo);
     }
 
   private:
@@ -130,7 +130,7 @@ class Demo {
         std::size_t victim = 0;
         while (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.child.has_value(); })) {
             wait_for_news();
-            signals_.throw_if_any();
+            throw_if_interrupted();
             for (Lane& lane : lanes_) {
                 if (lane.child) listen(lane);
             }
@@ -145,6 +145,10 @@ class Demo {
                 }
             }
         }
+    }
+
+    void throw_if_interrupted() const {
+        if (const std::optional<int> signal = signals_.take()) throw Interrupted{*signal, ended_, result_.kills};
     }
 
     std::size_t share(std::size_t i) const {
@@ -180,7 +184,7 @@ class Demo {
             return;
         }
         if (code != 0 || lane.left > 0) {
-            signals_.throw_if_any();  // a terminal's Ctrl-C has reached the child, too
+            throw_if_interrupted();  // a terminal's Ctrl-C has reached the child, too
             throw std::runtime_error("a process that nobody killed ended with code " + std::to_string(code) + " and " +
                                      std::to_string(lane.left) + " transfers to go");
         }

@@ -55,6 +55,8 @@ DemoResult run_demo(const DemoPlan& plan);
 
 struct Interrupted {
     int signal;
+    std::size_t ended;  ///< transfers, until then
+    std::size_t kills;
 };
 
 }  // namespace bank

@@ -136,6 +136,7 @@ Figures pay(varve::Application& bank, const Load& load, const Observer& observer
     if (load.accounts < 2) throw varve::InvalidError("transfers need at least 2 accounts");
     if (load.workers < 1) throw varve::InvalidError("transfers need at least 1 worker");
     if (load.cents_max < 1) throw varve::InvalidError("the largest transfer must be at least 0.01");
+    if (!(load.theta >= 0) || std::isinf(load.theta)) throw varve::InvalidError("theta must be a number from 0 on");
     const Popularity popularity{load.distribution, load.accounts, load.theta};
     const varve::Runtime runtime = bank.coordinator().runtime();
     const std::uint64_t seed = load.seed != 0 ? load.seed : runtime.random.next();
@@ -145,7 +146,7 @@ Figures pay(varve::Application& bank, const Load& load, const Observer& observer
         std::seed_seq sequence{seed, seed >> 32, static_cast<std::uint64_t>(worker)};
         std::mt19937_64 random{sequence};
         std::uniform_int_distribution<Cents> cents{1, load.cents_max};
-        while (!stop && taken.fetch_add(1) < load.transfers) {
+        while (!stop && !observer.is_enough() && taken.fetch_add(1) < load.transfers) {
             const std::size_t from = popularity.draw(random);
             std::size_t to = popularity.draw(random);
             while (to == from) to = popularity.draw(random);

@@ -57,6 +57,7 @@ struct Ended {
 struct Observer {
     std::function<void(const Begun&)> begun = [](const Begun&) {};
     std::function<void(const Ended&)> ended = [](const Ended&) {};
+    std::function<bool()> is_enough = [] { return false; };  ///< asked before each transfer: whether to stop here
 };
 
 /// What others left and this process settled, and how often it lost.
@@ -93,7 +94,7 @@ std::string account_id(std::size_t number);
 /// Opens those of the accounts that are not there yet, `load.workers` at a time.
 void open_accounts(varve::Application& bank, const Load& load);
 
-/// Runs the load on accounts that are open. The store's errors that are no transfer's outcome stop it and are thrown.
+/// Runs the load on accounts that are open. Throws varve::InvalidError for a load that cannot be run. The store's errors that are no transfer's outcome stop it and are thrown.
 Figures pay(varve::Application& bank, const Load& load, const Observer& observer = {});
 
 }  // namespace bank

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,14 @@ void add_reading_commands(CLI::App& app, Cli& cli);
 void add_load_commands(CLI::App& app, Cli& cli);
 void add_backup_command(CLI::App& app, Cli& cli);
 void add_demo_command(CLI::App& app, Cli& cli);
+void add_completion_command(CLI::App& app, Cli& cli);
 
-/// At once, so that who reads along sees it.
+/// What the program was asked for is done, but nobody can read it: standard output does not take it.
+struct OutputFailed : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// At once, so that who reads along sees it. Throws OutputFailed.
 void print_line(const std::string& line);
 
 }  // namespace bank

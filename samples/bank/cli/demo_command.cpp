@@ -203,7 +203,9 @@ int run(const Cli& cli, DemoOptions options, Given given) {
         }
         return result.holds() ? exit_done : exit_refused;
     } catch (const Interrupted& interrupted) {
-        std::fputs("bank: interrupted; all processes of the demo are stopped\n", stderr);
+        std::fprintf(
+            stderr, "bank: interrupted after %s of %s transfers and %s kills; all processes of the demo are stopped\n",
+            number(interrupted.ended).c_str(), number(plan.load.transfers).c_str(), number(interrupted.kills).c_str());
         return 128 + interrupted.signal;
     }
 }

@@ -6,8 +6,11 @@
 #include "cli.h"
 #include "load_options.h"
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <optional>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -121,9 +124,33 @@ Observer telling(varve::Application& bank) {
                 }};
 }
 
+/// While it lives, the first SIGINT only asks to stop; a second one ends the process as ever.
+class Interrupt {
+  public:
+    Interrupt() {
+        signal_ = 0;
+        struct sigaction action {};
+        action.sa_handler = [](int signal) { signal_ = signal; };
+        action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+        sigaction(SIGINT, &action, &before_);
+    }
+    ~Interrupt() { sigaction(SIGINT, &before_, nullptr); }
+    Interrupt(const Interrupt&) = delete;
+    Interrupt& operator=(const Interrupt&) = delete;
+
+    bool came() const { return signal_ != 0; }
+
+  private:
+    static inline std::atomic<int> signal_ = 0;
+    static_assert(decltype(signal_)::is_always_lock_free, "a signal handler may not wait");
+    struct sigaction before_ {};
+};
+
 int run_pay(const Cli& cli, const PayOptions& options) {
     const auto bank = cli.open();
     open_accounts(*bank, options.load);
+    std::optional<Interrupt> interrupt;
+    if (!options.tell) interrupt.emplace();  // who is told to tell ends at once, and its parent sees to the rest
     const auto began = std::chrono::steady_clock::now();
     const Figures figures = [&] {
         if (options.tell) return pay(*bank, options.load, telling(*bank));
@@ -131,6 +158,7 @@ int run_pay(const Cli& cli, const PayOptions& options) {
         std::atomic<std::size_t> done = 0;
         Observer observer;
         observer.ended = [&](const Ended&) { progress.update(++done); };
+        observer.is_enough = [&] { return interrupt->came(); };
         return pay(*bank, options.load, observer);
     }();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
@@ -147,8 +175,14 @@ int run_pay(const Cli& cli, const PayOptions& options) {
                            .p99_us = figures.percentile(0.99).count(),
                            .p999_us = figures.percentile(0.999).count(),
                            .recoveries = recoveries(*bank)};
-    if (!options.check && cli.json) print_line(varve::json::encode(report));
+    if ((!options.check || interrupt->came()) && cli.json) print_line(varve::json::encode(report));
     if (!cli.json) print(report);
+    if (interrupt->came()) {
+        std::fprintf(stderr, "bank: interrupted after %s of %s transfers\n",
+                     count_text(static_cast<std::int64_t>(figures.total())).c_str(),
+                     count_text(static_cast<std::int64_t>(options.load.transfers)).c_str());
+        return 128 + SIGINT;
+    }
     return options.check ? print(cli, audit(*bank)) : exit_done;
 }
 

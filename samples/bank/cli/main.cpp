@@ -3,7 +3,10 @@
 
 #include <varve/core/suggest.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 
 #include <CLI/CLI.hpp>
 
@@ -22,8 +25,11 @@ std::unique_ptr<varve::Application> Cli::open() const {
 }
 
 void print_line(const std::string& line) {
-    std::fwrite((line + "\n").data(), 1, line.size() + 1, stdout);
-    std::fflush(stdout);
+    const std::string whole = line + "\n";
+    if (std::fwrite(whole.data(), 1, whole.size(), stdout) != whole.size() || std::fflush(stdout) != 0) {
+        throw OutputFailed(std::string{"standard output does not take the result, what was asked for is done: "} +
+                           std::strerror(errno));
+    }
 }
 
 namespace {
@@ -36,8 +42,12 @@ struct FailureReport {
 };
 
 int report(const Cli& cli, int code, const std::string& error, const std::string& message) {
-    if (cli.json) print_line(varve::json::encode(FailureReport{.error = error, .message = message}));
     std::fprintf(stderr, "bank: %s\n", message.c_str());
+    try {
+        if (cli.json) print_line(varve::json::encode(FailureReport{.error = error, .message = message}));
+    } catch (const OutputFailed&) {
+        // The exit code and standard error tell it.
+    }
     return code;
 }
 
@@ -59,8 +69,10 @@ int run(int argc, char** argv) {
         "A bank on varve: event-sourced accounts, and transfers between them that happen whole or not at all."};
     app.footer(
         "Exit codes: 0 done; 1 rejected, or a check that does not hold; 2 usage or configuration;\n"
-        "            3 the store failed and nothing was done; 4 in doubt, nobody knows whether it was done.\n"
+        "            3 the store failed and nothing was done; 4 in doubt, nobody knows whether it was done;\n"
+        "            5 done, but standard output did not take the result.\n"
         "Begin with: bank demo");
+    app.set_version_flag("--version", std::string{"bank, of varve "} + BANK_VERSION, "the version of varve it is of");
     app.require_subcommand(1);
     app.fallthrough();
     app.failure_message(CLI::FailureMessage::simple);
@@ -79,6 +91,7 @@ int run(int argc, char** argv) {
     add_load_commands(app, cli);
     add_backup_command(app, cli);
     add_demo_command(app, cli);
+    add_completion_command(app, cli);
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -86,12 +99,16 @@ int run(int argc, char** argv) {
         if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !unknown.empty()) {
             return report(cli, exit_usage, "config", unknown_command(app, unknown.front()));
         }
-        return app.exit(error) == 0 ? exit_done : exit_usage;
+        if (app.exit(error) != 0) return exit_usage;
+        return std::cout.flush() ? exit_done : exit_unread;
     }
     try {
         return cli.chosen();
     } catch (const varve::Error& error) {
         return report(cli, exit_code(error), varve::to_string(error.kind()), error.what());
+    } catch (const OutputFailed& error) {
+        std::fprintf(stderr, "bank: %s\n", error.what());
+        return exit_unread;
     } catch (const std::exception& error) {
         return report(cli, exit_failed, "failed", error.what());
     }

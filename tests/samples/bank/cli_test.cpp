@@ -1,9 +1,12 @@
+#include "payments.h"
 #include "scratch_bank.h"
 #include "told.h"
 
 #include <varve/core/clock.h>
 
+#include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -78,6 +81,21 @@ TEST_F(BankCli, what_the_domain_refuses_exits_with_1_and_a_code) {
     EXPECT_EQ(rejection({"transfer", "alice", "bob", "1"}), "frozen");
     EXPECT_EQ(bank.run({"unfreeze", "alice"}).code, 0);
     EXPECT_EQ(balance("alice"), 100'00);
+}
+
+TEST_F(BankCli, no_balance_and_no_sum_grows_beyond_what_can_be_counted) {
+    const std::string most = "9223372036854775";
+    for (int i = 0; i < 10; ++i) ASSERT_EQ(bank.run({"deposit", "bob", most}).code, 0);
+    EXPECT_EQ(rejection({"deposit", "bob", most}), "too_much");
+    EXPECT_EQ(rejection({"transfer", "alice", "bob", "100"}), "too_much");
+    EXPECT_EQ(balance("bob"), 9'223'372'036'854'775'000);
+    EXPECT_EQ(balance("alice"), 100'00);
+    std::vector<std::string> salaries(11, "alice=" + most);
+    salaries.insert(salaries.begin(), {"payroll", "bob"});
+    EXPECT_EQ(rejection(salaries), "too_much");
+    const auto check = bank.run_json<Answer>({"check"}, 2);
+    EXPECT_NE(check.message.find("more than can be counted"), std::string::npos) << check.message;
+    EXPECT_EQ(bank.run({"withdraw", "bob", most}).code, 0);
 }
 
 TEST_F(BankCli, everybody_on_a_payroll_is_paid_or_nobody) {
@@ -268,6 +286,68 @@ TEST_F(Tampered, a_removed_event_in_the_middle_is_found) {
     const std::string found = broken();
     EXPECT_TRUE(names(found, "versions without holes", "alice: version 3 is missing"));
     EXPECT_TRUE(names(found, "transfers whole or not at all", "transfer t1: 1 of 2 events"));
+}
+
+TEST_F(BankCli, a_theta_that_is_no_number_is_refused_at_once) {
+    for (const char* theta : {"nan", "NaN", "-nan", "inf", "-1", "11", "x"}) {
+        EXPECT_EQ(bank.run({"pay", "--transfers", "1", "--theta", theta}).code, 2) << theta;
+    }
+    varve::Application application{varve::open(bank.url())};
+    EXPECT_THROW(pay(application, {.theta = std::nan("")}), varve::InvalidError);
+}
+
+TEST_F(BankCli, a_result_that_standard_output_does_not_take_is_no_success) {
+    const auto code = [&](const std::string& arguments) {
+        const std::string line = std::string{"'"} + BANK_PROGRAM + "' --store '" + bank.url() + "' " + arguments +
+                                 " > /dev/full 2> /dev/null";
+        return WEXITSTATUS(std::system(line.c_str()));
+    };
+    EXPECT_EQ(code("deposit alice 1"), 5);
+    EXPECT_EQ(balance("alice"), 101'00) << "done it is";
+    for (const char* arguments : {"statement alice", "balances", "check", "history alice", "--help", "--version",
+                                  "completion bash", "check --json"}) {
+        EXPECT_EQ(code(arguments), 5) << arguments;
+    }
+    EXPECT_EQ(code("withdraw alice 900"), 1);
+}
+
+TEST_F(BankCli, says_its_version) {
+    const Ran ran = ScratchBank::run_plain({"--version"});
+    EXPECT_EQ(ran.code, 0);
+    EXPECT_TRUE(ran.output.starts_with("bank, of varve 0.")) << ran.output;
+}
+
+TEST_F(BankCli, a_shell_completes_its_commands_and_their_options) {
+    const auto completed = [](const std::string& words) {
+        Child shell{{"/bin/bash", "-c",
+                     std::string{"source <('"} + BANK_PROGRAM + "' completion bash); COMP_WORDS=(bank " + words +
+                         "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _bank; echo \"${COMPREPLY[@]}\""}};
+        std::string output = shell.rest();
+        EXPECT_EQ(shell.wait(), 0);
+        return output;
+    };
+    EXPECT_EQ(completed("pa"), "payroll pay\n");
+    EXPECT_EQ(completed("--json pay --the"), "--theta\n");
+    EXPECT_EQ(completed("transfer --st"), "--store --strategy\n");
+    for (const char* shell : {"zsh", "fish"}) {
+        const Ran ran = ScratchBank::run_plain({"completion", shell});
+        EXPECT_EQ(ran.code, 0);
+        EXPECT_NE(ran.output.find("transfer"), std::string::npos);
+    }
+    EXPECT_EQ(ScratchBank::run_plain({"completion", "cmd"}).code, 2);
+}
+
+TEST_F(BankCli, an_interrupted_load_ends_what_it_has_begun_and_prints_its_summary) {
+    Child load = ScratchBank::start({"--store", bank.url(), "pay", "--transfers", "10000000", "--accounts", "2"});
+    while (true) {  // until it pays
+        const Ran statement = bank.run({"statement", "a000000", "--json"});
+        if (statement.code == 0 && ScratchBank::decode<Statement>(statement.output).version > 1) break;
+    }
+    load.kill(SIGINT);
+    const std::string output = load.rest();
+    EXPECT_EQ(load.wait(), 130);
+    EXPECT_NE(output.find(" transfers in "), std::string::npos) << output;
+    EXPECT_EQ(bank.run({"check"}).code, 0);
 }
 
 TEST_F(Tampered, a_removed_last_event_is_found) {
