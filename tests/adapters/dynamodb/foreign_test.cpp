@@ -5,6 +5,7 @@
 #include "support/temporary_folder.h"
 
 #include <varve/store/open.h>
+#include <varve/transactions/slot.h>
 
 #include <array>
 #include <cstdio>
@@ -90,6 +91,44 @@ TEST_P(ForeignProgram, reads_and_appends_events_and_varve_goes_on_after_them) {
               "3 [{\"type\":\"Withdrawn\",\"data\":{\"cents\":750}}]\n");
     EXPECT_EQ(bank.load<Account>("alice").state.balance, 750);
     EXPECT_EQ(bank.history<Account>("alice").events.size(), 4U);
+}
+
+TEST_P(ForeignProgram, writes_over_what_aborted_transactions_left_void) {
+    Application bank{varve::open(server_->url("bank"))};
+    ASSERT_TRUE(bank.execute<Account>("alice", Deposit{100}));
+    const auto fence = [&](const std::string& stream, Version version, transactions::Epoch epoch) {
+        const store::Write write = transactions::fence_free_slot(transactions::slot_key(stream, version), epoch);
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(bank.coordinator().store().write({&write, 1}).front()));
+    };
+    for (const transactions::Epoch epoch : {0, 1}) fence("account-alice", 2, epoch);
+    fence("account-carol", 1, 0);
+    for (const char* id : {"alice", "carol"}) {
+        const Ran ran = run(std::string{"account-"} + id);
+        ASSERT_EQ(ran.status, 0) << ran.said;
+    }
+    EXPECT_EQ(run("account-alice").said,
+              "1 [{\"type\":\"Deposited\",\"data\":{\"cents\":100}}]\n"
+              "2 [{\"type\":\"Deposited\",\"data\":{\"cents\":700}}]\n");
+    EXPECT_EQ(bank.load<Account>("carol").version, 1);
+    EXPECT_TRUE(bank.execute<Account>("alice", Withdraw{1500}));
+    EXPECT_EQ(bank.load<Account>("alice").version, 4);
+}
+
+TEST_P(ForeignProgram, leaves_alone_what_is_pending_until_varve_has_settled_it) {
+    Application bank{varve::open(server_->url("bank")), {.sweep = false}};
+    ASSERT_TRUE(bank.execute<Account>("alice", Deposit{100}));
+    const transactions::Claim dead{.tx = "dead", .primary = transactions::slot_key("account-bob", 1)};
+    const store::Write prepare =
+        transactions::prepare_slot(transactions::slot_key("account-alice", 2), 0, dead, {{"events", "[]"}});
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(bank.coordinator().store().write({&prepare, 1}).front()));
+    const Ran waits = run("account-alice");
+    EXPECT_NE(waits.status, 0);
+    EXPECT_NE(waits.said.find("try again later"), std::string::npos) << waits.said;
+
+    EXPECT_FALSE(bank.execute<Account>("alice", Withdraw{1000})) << "a command that comes by, and writes nothing";
+    const Ran goes_on = run("account-alice");
+    EXPECT_EQ(goes_on.status, 0) << goes_on.said;
+    EXPECT_EQ(bank.load<Account>("alice").state.balance, 800);
 }
 
 TEST_P(ForeignProgram, begins_a_stream_that_varve_continues) {
