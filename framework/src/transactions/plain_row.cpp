@@ -45,6 +45,10 @@ std::variant<Commit, Conflict> Attempt::write_plain_row() {
             const std::optional<store::Item>& current = std::get<store::Refused>(answer).current;
             const Row row = decode_row(key, current);
             // Others may have written since, also before this answer, if it is that of a request's second delivery.
+            if (current && has_a_double(primary(), *current)) {
+                moved(key, "was written by another transaction of the same id");
+                return conflict();
+            }
             if (knows(row)) return row_written();
             may_get_through = may_get_through || final;
             if (!base && row.image.rev && !row.image.data && !row.intent) {
