@@ -12,15 +12,16 @@ thread_local int allocations_to_come = -1;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Where the compiler sees through only one of a pair, it takes it for a mistake.
+[[gnu::noinline]] void* operator new(std::size_t size) {
     if (allocations_to_come >= 0 && allocations_to_come-- == 0) throw std::bad_alloc{};
     if (void* const memory = std::malloc(size)) return memory;
     throw std::bad_alloc{};
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
     std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
     std::free(memory);
 }
 
