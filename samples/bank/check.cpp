@@ -129,6 +129,7 @@ class Auditor {
                 for (const varve::RecordedEvent& recorded : varve::events::decode_payload(stream, version, slot)) {
                     apply(id, folded, recorded);
                 }
+                (void)varve::events::decode_effects(stream, version, slot);
             } catch (const varve::CorruptionError& error) {
                 readable_.breaks(error.what());
             }

@@ -1,3 +1,5 @@
+#include "transactions/attributes.h"
+
 #include <varve/core/error.h>
 #include <varve/core/json.h>
 #include <varve/core/suggest.h>
@@ -59,9 +61,13 @@ Metadata to_metadata(StoredCommand&& stored) {
             .headers = std::move(stored.headers).value_or(std::map<std::string, std::string>{})};
 }
 
-std::string text_or_empty(const store::Item& item, const char* name) {
-    const std::string* found = store::text(item, name);
-    return found ? *found : std::string{};
+constexpr int schema_max = 1'000'000;
+
+/// Whether each has a type, and a schema within its range.
+bool well_formed(const std::vector<StoredEvent>& stored) {
+    return std::ranges::all_of(stored, [](const StoredEvent& one) {
+        return !one.type.empty() && one.schema.value_or(1) >= 1 && one.schema.value_or(1) <= schema_max;
+    });
 }
 
 }  // namespace
@@ -100,25 +106,35 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
         return CorruptionError("version " + std::to_string(version) + " of stream '" + stream +
                                "' cannot be read: " + why);
     };
-    const std::string* text = store::text(content.payload, events_attribute);
-    const std::int64_t* time = store::integer(content.payload, time_attribute);
+    const store::Key key = transactions::slot_key(stream, version);
+    const auto attribute = [&](const char* name) { return transactions::text_of(key, content.payload, name); };
+    const auto text_or_empty = [&](const char* name) {
+        const std::string* found = attribute(name);
+        return found ? *found : std::string{};
+    };
+    const std::string* text = attribute(events_attribute);
+    const std::int64_t* time =
+        transactions::integer_of(key, content.payload, time_attribute, {0, transactions::microseconds_max});
     if (text == nullptr || time == nullptr) throw unreadable("it has no events or no time");
     auto stored = json::decode<std::vector<StoredEvent>>(*text);
     if (!stored) throw unreadable(stored.error().message);
+    if (!well_formed(*stored)) throw unreadable("an event has no type, or its schema is no number from 1 on");
 
     std::vector<StoredCommand> commands;
-    if (const std::string* list = store::text(content.payload, commands_attribute)) {
+    if (const std::string* list = attribute(commands_attribute)) {
+        for (const char* name : {command_attribute, correlation_attribute, causation_attribute, headers_attribute}) {
+            if (content.payload.contains(name)) throw unreadable(std::string{"it has commands and '"} + name + "'");
+        }
         auto decoded = json::decode<std::vector<StoredCommand>>(*list);
         if (!decoded) throw unreadable("commands: " + decoded.error().message);
         commands = std::move(*decoded);
     } else {
-        StoredCommand& only =
-            commands.emplace_back(StoredCommand{.events = static_cast<std::int64_t>(stored->size()),
-                                                .command_id = text_or_empty(content.payload, command_attribute),
-                                                .correlation = text_or_empty(content.payload, correlation_attribute),
-                                                .causation = text_or_empty(content.payload, causation_attribute),
-                                                .headers = {}});
-        if (const std::string* headers = store::text(content.payload, headers_attribute)) {
+        StoredCommand& only = commands.emplace_back(StoredCommand{.events = static_cast<std::int64_t>(stored->size()),
+                                                                  .command_id = text_or_empty(command_attribute),
+                                                                  .correlation = text_or_empty(correlation_attribute),
+                                                                  .causation = text_or_empty(causation_attribute),
+                                                                  .headers = {}});
+        if (const std::string* headers = attribute(headers_attribute)) {
             auto decoded = json::decode<std::map<std::string, std::string>>(*headers);
             if (!decoded) throw unreadable("headers: " + decoded.error().message);
             only.headers = std::move(*decoded);
@@ -148,12 +164,17 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
 }
 
 std::vector<Effect> decode_effects(const std::string& stream, Version version, const transactions::Committed& content) {
-    const std::string* text = store::text(content.payload, effects_attribute);
+    const std::string* text =
+        transactions::text_of(transactions::slot_key(stream, version), content.payload, effects_attribute);
     if (text == nullptr) return {};
     auto stored = json::decode<std::vector<StoredEvent>>(*text);
     if (!stored) {
         throw CorruptionError("the effects at version " + std::to_string(version) + " of stream '" + stream +
                               "' cannot be read: " + stored.error().message);
+    }
+    if (!well_formed(*stored)) {
+        throw CorruptionError("the effects at version " + std::to_string(version) + " of stream '" + stream +
+                              "' cannot be read: one has no type, or its schema is no number from 1 on");
     }
     std::vector<Effect> effects;
     for (StoredEvent& one : *stored) {

@@ -1,3 +1,4 @@
+#include "attributes.h"
 #include "mutants.h"
 
 #include <varve/core/error.h>
@@ -21,16 +22,21 @@ std::int64_t microseconds(Time time) {
 }  // namespace
 
 std::optional<Claim> claim_on(const store::Key& key, const store::Item& item) {
-    if (!item.contains(tx_attribute)) return std::nullopt;
-    const std::string* tx = store::text(item, tx_attribute);
-    const std::string* stream = store::text(item, primary_attribute);
-    const std::int64_t* version = store::integer(item, version_attribute);
-    const std::int64_t* epoch = store::integer(item, epoch_attribute);
-    const std::int64_t* lease = store::integer(item, lease_attribute);
-    const std::int64_t* priority = store::integer(item, priority_attribute);
-    if (!tx || !stream || !version || !epoch || !lease || !priority) {
-        throw CorruptionError("the item " + store::to_string(key) +
-                              " bears a transaction's claim in a form that this version does not know");
+    const std::string* tx = text_of(key, item, tx_attribute);
+    if (tx == nullptr) {
+        for (const std::string& name : claim_attributes()) {
+            if (item.contains(name)) throw_damaged(key, "has '" + name + "' and nobody's claim");
+        }
+        return std::nullopt;
+    }
+    constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+    const std::string* stream = text_of(key, item, primary_attribute);
+    const std::int64_t* version = integer_of(key, item, version_attribute, {1, largest});
+    const std::int64_t* epoch = integer_of(key, item, epoch_attribute, {0, epoch_max});
+    const std::int64_t* lease = integer_of(key, item, lease_attribute, {0, microseconds_max});
+    const std::int64_t* priority = integer_of(key, item, priority_attribute, {0, microseconds_max});
+    if (!stream || !version || !epoch || !lease || !priority || tx->empty() || stream->empty()) {
+        throw_damaged(key, "bears a transaction's claim in a form that this version does not know");
     }
     return Claim{.tx = *tx,
                  .primary = slot_key(*stream, *version),

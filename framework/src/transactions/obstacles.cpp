@@ -42,7 +42,7 @@ Obstacle Attempt::meet_slot(Participant& participant, const std::optional<store:
     }
     // Fenced: the stream has not moved, so the decision stands. But nobody may learn of another primary epoch than
     // the one that was sent with the prepares.
-    const Epoch epoch = std::get<Free>(slot).epoch;
+    const Epoch epoch = free_slot(participant.key, slot).epoch;
     if (epoch != participant.epoch && claims_were_sent_ && &participant == &primary() &&
         !VARVE_MUTANT("the primary's epoch changes after the prepares")) {
         return moved(participant.key, "was fenced by somebody else");

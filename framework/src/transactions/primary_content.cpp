@@ -78,6 +78,10 @@ void Attempt::continue_participants(Committed& content) {
         room -= std::min(room, needed);
         parts.back().participants.push_back(std::move(key));
     }
+    if (parts.size() > static_cast<std::size_t>(continued_max)) {
+        throw InvalidError("a transaction of " + std::to_string(content.participants.size()) +
+                           " items is too large for the store's item size; split the command");
+    }
     content.participants.clear();
     content.continued = static_cast<std::int64_t>(parts.size());
     std::vector<store::Write> writes;

@@ -43,7 +43,7 @@ class Assembly {
                 read.blocking = std::move(record);
             }
         } else {
-            read.next = std::get<Free>(slot);
+            read.next = free_slot(key, slot);
         }
         return true;
     }

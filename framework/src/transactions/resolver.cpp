@@ -11,8 +11,7 @@ namespace {
 /// The write that clears the claimed item after an abort; `item` as read.
 store::Write undo(const store::Key& key, const store::Item& item) {
     if (key.table == events_table().name) {
-        const Slot slot = decode_slot(key, item);
-        const auto& pending = std::get<Pending>(slot);
+        const Pending pending = pending_slot(key, decode_slot(key, item));
         return undo_slot(key, pending.claim.tx, pending.epoch);
     }
     const Row row = decode_row(key, item);
@@ -102,7 +101,7 @@ void Resolver::fence(const std::set<store::Key>& undecided, Slots& primaries) {
         const Slot& slot = primaries.at(key);
         const auto* pending = std::get_if<Pending>(&slot);
         writes.push_back(pending != nullptr ? undo_slot(key, pending->claim.tx, pending->epoch)
-                                            : fence_free_slot(key, std::get<Free>(slot).epoch));
+                                            : fence_free_slot(key, free_slot(key, slot).epoch));
     }
     std::vector<store::WriteAnswer> answers = store_.write(writes);
     std::set<store::Key> unanswered;
@@ -111,7 +110,7 @@ void Resolver::fence(const std::set<store::Key>& undecided, Slots& primaries) {
         if (std::holds_alternative<store::Applied>(answers[i])) {
             ++metrics_.fenced;
             const auto* pending = std::get_if<Pending>(&slot);
-            slot = Free{(pending != nullptr ? pending->epoch : std::get<Free>(slot).epoch) + 1};
+            slot = Free{(pending != nullptr ? pending->epoch : free_slot(writes[i].key, slot).epoch) + 1};
         } else if (auto* refused = std::get_if<store::Refused>(&answers[i])) {
             slot = decode_slot(writes[i].key, std::move(refused->current));
         } else {
@@ -158,8 +157,7 @@ store::Write Resolver::finalise(const store::Key& key, const store::Item& item, 
     if (key.table != events_table().name) {
         return finalise_row(key, decode_row(key, item).intent.value(), tombstone_expiry());
     }
-    const Slot slot = decode_slot(key, item);
-    const auto& pending = std::get<Pending>(slot);
+    const Pending pending = pending_slot(key, decode_slot(key, item));
     if (!pending.reserved) return finalise_slot(key, pending.claim.tx);
     std::optional<store::Item> content = payload(key, pending, primary);
     if (!content) return undo_slot(key, pending.claim.tx, pending.epoch);

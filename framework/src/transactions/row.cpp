@@ -1,3 +1,4 @@
+#include "attributes.h"
 #include "mutants.h"
 
 #include <varve/core/error.h>
@@ -14,18 +15,18 @@ constexpr const char* after_attribute = "_after";
 constexpr const char* was_expires_attribute = "_was_expires";
 constexpr const char* writers_attribute = "_writers";
 
-std::optional<std::string> optional_text(const store::Item& item, const char* name) {
-    const std::string* found = store::text(item, name);
+std::optional<std::string> optional_text(const store::Key& key, const store::Item& item, const char* name) {
+    const std::string* found = text_of(key, item, name);
     return found ? std::optional{*found} : std::nullopt;
 }
 
-std::optional<std::int64_t> optional_integer(const store::Item& item, const char* name) {
-    const std::int64_t* found = store::integer(item, name);
+std::optional<std::int64_t> optional_seconds(const store::Key& key, const store::Item& item, const char* name) {
+    const std::int64_t* found = integer_of(key, item, name, {0, microseconds_max});
     return found ? std::optional{*found} : std::nullopt;
 }
 
 Writers writers_of(const store::Key& key, const store::Item& item) {
-    const std::string* text = store::text(item, writers_attribute);
+    const std::string* text = text_of(key, item, writers_attribute);
     if (text == nullptr) return {};
     auto writers = json::decode<Writers>(*text);
     if (!writers) {
@@ -59,15 +60,21 @@ void remove_intent(store::Update& update) {
 Row decode_row(const store::Key& key, const std::optional<store::Item>& item) {
     Row row;
     if (!item) return row;
-    row.image = {.data = optional_text(*item, data_attribute),
-                 .rev = optional_text(*item, rev_attribute),
-                 .expires = optional_integer(*item, expires_attribute),
+    row.image = {.data = optional_text(key, *item, data_attribute),
+                 .rev = optional_text(key, *item, rev_attribute),
+                 .expires = optional_seconds(key, *item, expires_attribute),
                  .writers = writers_of(key, *item)};
     if (std::optional<Claim> claim = claim_on(key, *item)) {
         row.intent = Intent{.claim = std::move(*claim),
-                            .after = optional_text(*item, after_attribute),
-                            .was_expires = optional_integer(*item, was_expires_attribute)};
+                            .after = optional_text(key, *item, after_attribute),
+                            .was_expires = optional_seconds(key, *item, was_expires_attribute)};
     }
+    if (!row.intent) {
+        for (const char* name : {after_attribute, was_expires_attribute}) {
+            if (item->contains(name)) throw_damaged(key, std::string{"has '"} + name + "' and nobody's intent");
+        }
+    }
+    if (row.image.rev && row.image.rev->empty()) throw_damaged(key, "has an empty revision");
     if (row.image.data ? !row.image.rev : !row.intent && !(row.image.rev && row.image.expires)) {
         throw CorruptionError(
             "the row " + store::to_string(key) +

@@ -20,8 +20,8 @@ StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
             const std::optional<store::Item> item = c_.store().read({&key, 1}).front();
             if (item && claim_on(key, *item)) settle(key, *item);
         } else if (read.blocking && claim_on(read.blocking->key, read.blocking->item)->tx == tx_) {
-            const Slot slot = decode_slot(read.blocking->key, std::move(read.blocking->item));
-            read.next = Free{std::get<Pending>(slot).epoch};
+            const store::Key& key = read.blocking->key;
+            read.next = Free{pending_slot(key, decode_slot(key, std::move(read.blocking->item))).epoch};
             read.blocking.reset();
             read.mine = true;
             return read;

@@ -1,3 +1,4 @@
+#include "attributes.h"
 #include "mutants.h"
 
 #include <varve/core/error.h>
@@ -38,21 +39,27 @@ std::string encode(const std::vector<store::Key>& keys) {
     return json::encode(participants);
 }
 
-[[noreturn]] void unknown(const store::Key& key, const std::string& what) {
-    throw CorruptionError("the slot " + store::to_string(key) + " " + what +
-                          "; it was written by a newer version of varve, by hand, or is damaged");
-}
-
 std::vector<store::Key> decode_participants(const store::Key& key, const std::string& text) {
-    const auto participants = json::decode<std::vector<Participant>>(text);
-    if (!participants) unknown(key, "has an unreadable list of participants (" + participants.error().message + ")");
+    const auto participants = json::decode<std::vector<Participant>>(text, {.require_all = true});
+    if (!participants) {
+        throw_damaged(key, "has an unreadable list of participants (" + participants.error().message + ")");
+    }
     std::vector<store::Key> keys;
     for (const Participant& one : *participants) {
+        const bool slot = one.table == events_table().name;
+        const bool good = slot ? one.version && *one.version >= 1 && !one.sort : !(one.version && one.sort);
+        if (one.table.empty() || one.partition.empty() || !good) {
+            throw_damaged(key, "has a list of participants of which one is no item");
+        }
         store::Key& participant = keys.emplace_back(store::Key{one.table, one.partition});
         if (one.version) participant.sort = *one.version;
         if (one.sort) participant.sort = *one.sort;
     }
     return keys;
+}
+
+bool is_one(const store::Key& key, const store::Item& item, const char* attribute) {
+    return integer_of(key, item, attribute, {1, 1}) != nullptr;
 }
 
 store::Item committed_item(const Committed& content) {
@@ -103,33 +110,40 @@ std::string transaction_stream(const std::string& tx) {
 
 Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
     if (!item) return Free{};
-    const std::string* state = store::text(*item, state_attribute);
-    if (state == nullptr) unknown(key, "has no state");
-    const std::int64_t* epoch = store::integer(*item, epoch_attribute);
+    const std::string* state = text_of(key, *item, state_attribute);
+    if (state == nullptr) throw_damaged(key, "has no state");
+    const std::int64_t* epoch = integer_of(key, *item, epoch_attribute, {0, epoch_max});
+    const std::string* write_id = text_of(key, *item, write_id_attribute);
+    const std::string* participants = text_of(key, *item, participants_attribute);
+    std::optional<Claim> claim = claim_on(key, *item);
+    if (claim.has_value() != (*state == pending_state)) {
+        throw_damaged(key, claim ? "is '" + *state + "' and bears a claim" : "is pending without a claim");
+    }
+    if (write_id != nullptr && write_id->empty()) throw_damaged(key, "has an empty write_id");
     if (*state == void_state) {
-        if (epoch == nullptr || *epoch < 1) unknown(key, "is void without an epoch");
+        if (epoch == nullptr || *epoch < 1) throw_damaged(key, "is void without an epoch");
         return Free{*epoch};
     }
-    const std::string* write_id = store::text(*item, write_id_attribute);
     if (*state == pending_state) {
-        std::optional<Claim> claim = claim_on(key, *item);
-        if (!claim || epoch == nullptr) unknown(key, "is pending without a claim");
+        if (epoch == nullptr) throw_damaged(key, "is pending without an epoch");
+        if (write_id == nullptr || *write_id != claim->tx) throw_damaged(key, "is pending under another write_id");
         Pending pending{.claim = std::move(*claim), .epoch = *epoch, .payload = std::move(*item)};
-        pending.reserved = pending.payload.erase(reserved_attribute) > 0;
+        pending.reserved = is_one(key, pending.payload, reserved_attribute);
         remove_claim(pending.payload);
-        for (const char* name : {state_attribute, epoch_attribute, write_id_attribute}) pending.payload.erase(name);
+        for (const char* name : {state_attribute, epoch_attribute, write_id_attribute, reserved_attribute})
+            pending.payload.erase(name);
         return pending;
     }
     if (*state == committed_state) {
-        if (write_id == nullptr) unknown(key, "is committed without a write_id");
+        if (write_id == nullptr) throw_damaged(key, "is committed without a write_id");
         Committed committed{.write_id = *write_id, .payload = std::move(*item)};
-        if (const std::string* participants = store::text(committed.payload, participants_attribute)) {
-            committed.participants = decode_participants(key, *participants);
-        }
-        if (const std::int64_t* continued = store::integer(committed.payload, continued_attribute)) {
+        if (participants != nullptr) committed.participants = decode_participants(key, *participants);
+        if (const std::int64_t* continued =
+                integer_of(key, committed.payload, continued_attribute, {1, continued_max})) {
+            if (participants != nullptr) throw_damaged(key, "has participants and continues them");
             committed.continued = *continued;
         }
-        committed.done = committed.payload.contains(done_attribute);
+        committed.done = is_one(key, committed.payload, done_attribute);
         for (const char* name : {state_attribute, epoch_attribute, write_id_attribute, participants_attribute,
                                  continued_attribute, done_attribute}) {
             committed.payload.erase(name);
@@ -137,12 +151,24 @@ Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
         return committed;
     }
     if (*state == part_state) {
-        const std::string* participants = store::text(*item, participants_attribute);
         if (write_id == nullptr || participants == nullptr)
-            unknown(key, "is a part without a write_id or participants");
+            throw_damaged(key, "is a part without a write_id or participants");
+        if (key.partition != transaction_stream(*write_id)) throw_damaged(key, "is a part of another transaction's");
         return Part{.write_id = *write_id, .participants = decode_participants(key, *participants)};
     }
-    unknown(key, "is in state '" + *state + "'");
+    throw_damaged(key, "is in state '" + *state + "'");
+}
+
+Free free_slot(const store::Key& key, const Slot& slot) {
+    const auto* free = std::get_if<Free>(&slot);
+    if (free == nullptr) throw_damaged(key, "is in a state that nobody expects there");
+    return *free;
+}
+
+Pending pending_slot(const store::Key& key, Slot slot) {
+    auto* pending = std::get_if<Pending>(&slot);
+    if (pending == nullptr) throw_damaged(key, "bears a claim and is not pending");
+    return std::move(*pending);
 }
 
 store::Condition free_at(Epoch epoch) {

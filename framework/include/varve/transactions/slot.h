@@ -69,8 +69,15 @@ struct Part {
 
 using Slot = std::variant<Free, Pending, Committed, Part>;
 
-/// Reads a stored slot; nullopt: absent. CorruptionError for a state or a form that this version does not know.
+/// In how many slots a list of participants may be continued.
+constexpr std::int64_t continued_max = 10'000;
+
+/// Reads a stored slot; nullopt: absent. CorruptionError that names it for a state or a form that this version does not
+/// know: an attribute of another type or beyond its range, one too few, or one of another state's.
 Slot decode_slot(const store::Key& key, std::optional<store::Item> item);
+/// What a slot must be where a stream goes on, and where a claim is; CorruptionError that names it if it is not.
+Free free_slot(const store::Key& key, const Slot& slot);
+Pending pending_slot(const store::Key& key, Slot slot);
 
 /// The stream of a transaction's own: "$tx-<tx>".
 std::string transaction_stream(const std::string& tx);
