@@ -139,7 +139,7 @@ Figures pay(varve::Application& bank, const Load& load, const Observer& observer
     if (!(load.theta >= 0) || std::isinf(load.theta)) throw varve::InvalidError("theta must be a number from 0 on");
     const Popularity popularity{load.distribution, load.accounts, load.theta};
     const varve::Runtime runtime = bank.coordinator().runtime();
-    const std::uint64_t seed = load.seed != 0 ? load.seed : runtime.random.next();
+    const std::uint64_t seed = load.seed != 0 ? load.seed : runtime.random.get().next();
     std::atomic<std::size_t> taken = 0;
     std::vector<Figures> parts(load.workers);
     on_threads(load.workers, [&](std::size_t worker, const std::atomic<bool>& stop) {

@@ -8,12 +8,12 @@ namespace varve::dynamodb {
 Breaker::Leave Breaker::ask() {
     const std::lock_guard lock{mutex_};
     if (failures_ < failures_min) return Leave::send;
-    const SteadyTime now = runtime_.clock.steady_now();
+    const SteadyTime now = runtime_.clock.get().steady_now();
     if (now < next_probe_) return Leave::wait;
     pause_ = std::clamp(pause_ * 2, pauses_.first_delay, pauses_.delay_max);
     // Not all processes at the same moment.
     const auto half = static_cast<std::uint64_t>(pause_.count() / 2);
-    next_probe_ = now + Duration{static_cast<Duration::rep>(half + runtime_.random.below(half + 1))};
+    next_probe_ = now + Duration{static_cast<Duration::rep>(half + runtime_.random.get().below(half + 1))};
     return Leave::probe;
 }
 

@@ -119,7 +119,7 @@ HttpRequest Client::request(const Call& call, const Credentials& credentials) {
                     .body = call.body},
         .timeout = endpoint_.timeout,
         .answer_bytes_max = call.answer_bytes_max};
-    signer_.sign(http.request, credentials, runtime_.clock.now() + Duration{clock_ahead_.load()});
+    signer_.sign(http.request, credentials, runtime_.clock.get().now() + Duration{clock_ahead_.load()});
     return http;
 }
 
@@ -248,7 +248,7 @@ void Client::judge_error(Attempt& attempt, const HttpAnswer& answer) {
 
 bool Client::correct_clock(const std::string& date) {
     const auto server = parse_http_date(date);
-    if (server) clock_ahead_ = std::chrono::duration_cast<Duration>(*server - runtime_.clock.now()).count();
+    if (server) clock_ahead_ = std::chrono::duration_cast<Duration>(*server - runtime_.clock.get().now()).count();
     return server.has_value();
 }
 

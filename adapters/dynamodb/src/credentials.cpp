@@ -365,13 +365,13 @@ bool CredentialsCache::good(Time now) const {
 }
 
 bool CredentialsCache::may_ask() const {
-    return !ask_again_ || runtime_.clock.steady_now() >= *ask_again_;
+    return !ask_again_ || runtime_.clock.get().steady_now() >= *ask_again_;
 }
 
 Credentials CredentialsCache::get() {
     std::unique_lock lock{mutex_};
     for (;;) {
-        const Time now = runtime_.clock.now();
+        const Time now = runtime_.clock.get().now();
         const bool over_soon = current_ && current_->expires && now >= *current_->expires - renewed_before;
         if (good(now) && (!over_soon || renewing_ || !may_ask())) return current_->credentials;
         if (!renewing_) {
@@ -395,11 +395,12 @@ Credentials CredentialsCache::get() {
     renewed_.notify_all();
     failure_ = failure;
     if (found) current_ = *std::move(found);
-    const Time now = runtime_.clock.now();
+    const Time now = runtime_.clock.get().now();
     Duration pause = good(now) ? pause_while_good : pause_while_over;
-    pause += Duration{static_cast<Duration::rep>(runtime_.random.below(static_cast<std::uint64_t>(pause.count()) + 1))};
+    pause += Duration{
+        static_cast<Duration::rep>(runtime_.random.get().below(static_cast<std::uint64_t>(pause.count()) + 1))};
     if (good(now) && current_->expires) pause = std::min(pause, *current_->expires - now);
-    asked_ = runtime_.clock.steady_now();
+    asked_ = runtime_.clock.get().steady_now();
     ask_again_ = asked_ + pause;
     if (failure_ && !good(now)) std::rethrow_exception(failure_);
     return current_->credentials;

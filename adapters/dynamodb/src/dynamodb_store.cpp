@@ -182,7 +182,7 @@ void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
         if (now == table.schema.expiry_attribute) return;
         // Some versions of Alternator have it only where it is switched on, or not for every kind of table.
         if (is_alternator(arn)) {
-            options_.runtime.log.write(
+            options_.runtime.log.get().write(
                 LogLevel::warning,
                 "items of table '" + table.name + "' that have expired are kept: " + failed->failure.message);
             return;

@@ -148,8 +148,9 @@ Client::Parts client_parts(const Options& options) {
         .credentials = loopback ? local_credentials(options.profile) : credentials_of(surroundings(), options.profile),
         .retry_budget = options.retry_budget,
         .runtime = options.runtime,
-        .http = {
-            .ca_file = options.ca_file, .direct = loopback, .trace = options.trace ? &options.runtime.log : nullptr}};
+        .http = {.ca_file = options.ca_file,
+                 .direct = loopback,
+                 .trace = options.trace ? &options.runtime.log.get() : nullptr}};
 }
 
 }  // namespace varve::dynamodb

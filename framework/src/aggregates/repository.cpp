@@ -36,13 +36,13 @@ Repository::Repository(Coordinator& coordinator, Executor& background, std::size
     : coordinator_(coordinator), background_(background), cache_(cache_bytes_max) {}
 
 Folded Repository::fold(const AggregateType& type, const std::string& stream, Known known, auto read_from) {
-    const SteadyTime began = coordinator_.runtime().clock.steady_now();
+    const SteadyTime began = coordinator_.runtime().clock.get().steady_now();
     const bool was_cached = known.state != nullptr;
     if (!was_cached && type.snapshots != nullptr) known = from_snapshot(type, stream);
     // A slot that has not been seen finalised is read again: it tells whether it has been since.
     StreamRead read = read_from(std::max<Version>(known.settled ? known.head + 1 : known.head, 1));
     if (!was_cached && read.head < known.head) {
-        coordinator_.runtime().log.write(
+        coordinator_.runtime().log.get().write(
             LogLevel::warning, "the snapshot of stream '" + stream + "' is of version " + std::to_string(known.head) +
                                    ", which the stream does not have; its events are folded instead");
         known = {};
@@ -61,7 +61,7 @@ Folded Repository::fold(const AggregateType& type, const std::string& stream, Kn
     now.settled = !read.unfinalised || VARVE_MUTANT("what is not finalised is remembered as settled");
     const bool learnt =
         !was_cached || now.head > known.head || now.settled > known.settled || now.next_epoch > known.next_epoch;
-    if (now.head > 0 && learnt) keep(type, stream, now, coordinator_.runtime().clock.steady_now() - began);
+    if (now.head > 0 && learnt) keep(type, stream, now, coordinator_.runtime().clock.get().steady_now() - began);
     if (!now.state) now.state = type.make();
     return {.state = std::move(now.state),
             .head = now.head,
@@ -76,7 +76,7 @@ Known Repository::from_snapshot(const AggregateType& type, const std::string& st
     if (!snapshot) return {};
     std::shared_ptr<const void> state = type.snapshots->decode(snapshot->state);
     if (!state) {
-        coordinator_.runtime().log.write(
+        coordinator_.runtime().log.get().write(
             LogLevel::warning, "the snapshot of stream '" + stream + "' cannot be read; its events are folded instead");
         return {};
     }
@@ -96,7 +96,8 @@ void Repository::remember(const AggregateType& type, const std::string& stream, 
              {});
     } catch (...) {
         // What has been committed is not undone by a bytes() that throws. The next load reads it.
-        coordinator_.runtime().log.write(LogLevel::warning, "the state of stream '" + stream + "' is not remembered");
+        coordinator_.runtime().log.get().write(LogLevel::warning,
+                                               "the state of stream '" + stream + "' is not remembered");
     }
 }
 

@@ -76,7 +76,7 @@ Outcome Application::transact(const std::function<void(Transaction&)>& body, con
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
     detail::CommandRunner::check(options);
-    detail::Command command{.body = body, .options = options, .began = options_.runtime.clock.now()};
+    detail::Command command{.body = body, .options = options, .began = options_.runtime.clock.get().now()};
     detail::Command* const only = &command;
     runner_->run({&only, 1});
     if (command.failure) std::rethrow_exception(command.failure);
@@ -117,7 +117,7 @@ void Application::sweep(const std::stop_token& stop) {
     std::unique_ptr<Sweeper> sweeper;
     std::set<std::string, std::less<>> tables;
     // A program that runs for a moment leaves this to those that stay.
-    SteadyTime collects_at = options_.runtime.clock.steady_now() + std::chrono::minutes{1};
+    SteadyTime collects_at = options_.runtime.clock.get().steady_now() + std::chrono::minutes{1};
     while (!stop.stop_requested()) {
         try {
             if (auto names = row_tables_.names(); names != tables) {
@@ -129,12 +129,13 @@ void Application::sweep(const std::stop_token& stop) {
                     std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()), options_.scan);
             }
             sweeper->sweep();
-            const SteadyTime now = options_.runtime.clock.steady_now();
+            const SteadyTime now = options_.runtime.clock.get().steady_now();
             if (now >= collects_at && locks_.collect_page()) collects_at = now + std::chrono::hours{1};
         } catch (const std::exception& error) {
-            options_.runtime.log.write(LogLevel::warning, std::string{"the sweeper will try again: "} + error.what());
+            options_.runtime.log.get().write(LogLevel::warning,
+                                             std::string{"the sweeper will try again: "} + error.what());
         }
-        options_.runtime.clock.sleep_for(options_.sweep_interval, stop);
+        options_.runtime.clock.get().sleep_for(options_.sweep_interval, stop);
     }
 }
 

@@ -82,10 +82,10 @@ Lanes::~Lanes() {
 Outcome Lanes::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
                        const CommandOptions& options) {
     CommandRunner::check(options);
-    Entry mine{.command = {.body = body, .options = options, .began = runtime_.clock.now()}};
+    Entry mine{.command = {.body = body, .options = options, .began = runtime_.clock.get().now()}};
     if (enqueue(stream, mine)) mine.state = Entry::State::leads;
     while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
-        runtime_.clock.sleep_for(longest_sleep, mine.wake.get_token());
+        runtime_.clock.get().sleep_for(longest_sleep, mine.wake.get_token());
     }
     if (mine.state.load(std::memory_order_acquire) == Entry::State::leads) lead(stream, &mine);
     if (mine.command.failure) std::rethrow_exception(mine.command.failure);
@@ -96,7 +96,7 @@ std::future<Outcome> Lanes::submit(const std::string& stream, std::function<void
                                    CommandOptions options) {
     CommandRunner::check(options);
     executor();  // what is queued must have somebody who comes for it
-    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), runtime_.clock.now());
+    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), runtime_.clock.get().now());
     std::future<Outcome> outcome = submitted->promise.get_future();
     enqueue(stream, submitted->entry);
     static_cast<void>(submitted.release());  // it is the lane's now
@@ -138,7 +138,7 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
         if (helps) {
             lead(stream, nullptr);
         } else {
-            runtime_.clock.sleep_for(longest_sleep, room.get_token());
+            runtime_.clock.get().sleep_for(longest_sleep, room.get_token());
         }
     }
 }

@@ -18,7 +18,7 @@ Transaction::Transaction(const World& world, std::string tx, Time since, Reserva
       reservation_(reservation),
       ask_(ask),
       tx_(std::move(tx)),
-      now_(world.coordinator.runtime().clock.now()) {}
+      now_(world.coordinator.runtime().clock.get().now()) {}
 
 Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_view id) {
     std::string stream = stream_name(type, id);

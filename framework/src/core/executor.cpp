@@ -64,7 +64,7 @@ class ThreadExecutor final : public Executor {
             try {
                 task();
             } catch (const std::exception& error) {
-                runtime_.log.write(LogLevel::warning, std::string{"background work failed: "} + error.what());
+                runtime_.log.get().write(LogLevel::warning, std::string{"background work failed: "} + error.what());
             }
             task = nullptr;
             lock.lock();

@@ -4,10 +4,10 @@ namespace varve {
 
 std::string uuid7(Runtime runtime) {
     const auto milliseconds =
-        std::chrono::floor<std::chrono::milliseconds>(runtime.clock.now()).time_since_epoch().count();
+        std::chrono::floor<std::chrono::milliseconds>(runtime.clock.get().now()).time_since_epoch().count();
     const std::uint64_t high =
-        (static_cast<std::uint64_t>(milliseconds) << 16) | 0x7000 | (runtime.random.next() & 0x0fff);
-    const std::uint64_t low = 0x8000'0000'0000'0000 | (runtime.random.next() & 0x3fff'ffff'ffff'ffff);
+        (static_cast<std::uint64_t>(milliseconds) << 16) | 0x7000 | (runtime.random.get().next() & 0x0fff);
+    const std::uint64_t low = 0x8000'0000'0000'0000 | (runtime.random.get().next() & 0x3fff'ffff'ffff'ffff);
 
     static constexpr char hex[] = "0123456789abcdef";
     std::string id;

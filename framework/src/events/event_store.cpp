@@ -23,7 +23,7 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
                            "; versions begin with 1, and 0 means that there is none yet");
     }
     const Runtime runtime = coordinator_.runtime();
-    const Time began = runtime.clock.now();
+    const Time began = runtime.clock.get().now();
     const store::Item payload = events::encode_payload(events, metadata, began);
     for (Backoff backoff{retry_, runtime};;) {
         const std::string tx = uuid7(runtime);

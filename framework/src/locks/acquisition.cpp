@@ -26,7 +26,7 @@ Locks::Acquisition::Acquisition(Locks& locks, std::string name, const AcquireOpt
       name_(std::move(name)),
       options_(options),
       owner_(uuid7(locks.runtime_)),
-      began_(locks.runtime_.clock.steady_now()) {
+      began_(locks.runtime_.clock.get().steady_now()) {
     ++l_.metrics_.waiting;
 }
 
@@ -220,7 +220,7 @@ void Locks::Acquisition::pause(std::size_t distance) {
     const Duration longest =
         std::min({poll_longest, poll_shortest * static_cast<Duration::rep>(distance), l_.options_.time_to_live / 4});
     Duration delay = longest / 2;
-    delay += Duration(l_.runtime_.random.below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
+    delay += Duration(l_.runtime_.random.get().below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
     if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().steady_now() - began_));
     clock().sleep_for(delay, options_.stop);
 }

@@ -11,7 +11,7 @@ Held::Held(Locks& locks, std::string name, Holder holder, SteadyTime until, std:
     : locks_(locks),
       name_(std::move(name)),
       holder_(std::move(holder)),
-      since_(locks.runtime_.clock.steady_now()),
+      since_(locks.runtime_.clock.get().steady_now()),
       on_lost_(std::move(on_lost)),
       until_(until),
       next_beat_(until - locks.options_.time_to_live / 2),
@@ -19,7 +19,7 @@ Held::Held(Locks& locks, std::string name, Holder holder, SteadyTime until, std:
 
 bool Held::is_lost() {
     const std::lock_guard lock{mutex_};
-    if (!released_ && why_.empty() && locks_.runtime_.clock.steady_now() >= until_) {
+    if (!released_ && why_.empty() && locks_.runtime_.clock.get().steady_now() >= until_) {
         lose("no heartbeat got through before its time was over");
     }
     return !why_.empty();
@@ -38,7 +38,7 @@ void Held::lose(std::string why) {
     lost_.request_stop();
     if (!on_lost_) return;
     const auto drop = [&](const std::string& what) {
-        locks_.runtime_.log.write(LogLevel::warning, "on_lost of the lock '" + name_ + "' has thrown " + what);
+        locks_.runtime_.log.get().write(LogLevel::warning, "on_lost of the lock '" + name_ + "' has thrown " + what);
     };
     try {
         on_lost_();
@@ -58,7 +58,7 @@ bool Held::end() {
 }
 
 void Held::over() {
-    const Duration held = locks_.runtime_.clock.steady_now() - since_;
+    const Duration held = locks_.runtime_.clock.get().steady_now() - since_;
     locks_.metrics_.held_us += static_cast<std::uint64_t>(std::max<Duration::rep>(held.count(), 0));
     --locks_.metrics_.holding;
 }
@@ -86,7 +86,7 @@ void Held::confirmed(SteadyTime sent, Time expires) {
 
 void Held::unanswered() {
     const std::lock_guard lock{mutex_};
-    next_beat_ = locks_.runtime_.clock.steady_now() + locks_.options_.time_to_live / 16;
+    next_beat_ = locks_.runtime_.clock.get().steady_now() + locks_.options_.time_to_live / 16;
 }
 
 void Held::refused(const Holder& current) {
@@ -95,7 +95,7 @@ void Held::refused(const Holder& current) {
     if (current.revision() == holder_.revision()) {
         // An earlier heartbeat got through that had it expire later. Nobody knows when; the next one goes beyond it.
         stored_expiry_ = current.expires;
-        next_beat_ = locks_.runtime_.clock.steady_now();
+        next_beat_ = locks_.runtime_.clock.get().steady_now();
     } else if (current.is_free() && current.fence == holder_.fence) {
         lose("it was taken away, as Locks::evict does");
     } else {

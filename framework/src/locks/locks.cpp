@@ -54,12 +54,12 @@ std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const Acqui
 std::optional<std::vector<Lock>> Locks::try_acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
     std::ranges::sort(names);
     names.erase(std::unique(names.begin(), names.end()), names.end());
-    const SteadyTime began = runtime_.clock.steady_now();
+    const SteadyTime began = runtime_.clock.get().steady_now();
     std::vector<Lock> locks;
     for (const std::string& name : names) {
         AcquireOptions rest = options;
         if (rest.wait != for_ever) {
-            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.steady_now() - began));
+            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.get().steady_now() - began));
         }
         std::optional<Lock> lock = try_acquire(name, rest);
         if (!lock) return std::nullopt;
@@ -159,7 +159,7 @@ void Locks::let_go(Held& held) noexcept {
             if (writes.empty() || !backoff.next()) return;
         }
     } catch (const std::exception& error) {
-        runtime_.log.write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
+        runtime_.log.get().write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
     } catch (...) {
         // It expires by itself.
     }
@@ -171,7 +171,7 @@ Duration Locks::beat() {
         const std::lock_guard lock{mutex_};
         all = held_;
     }
-    const SteadyTime now = runtime_.clock.steady_now();
+    const SteadyTime now = runtime_.clock.get().steady_now();
     struct Due {
         std::shared_ptr<Held> held;
         Holder next;
@@ -209,7 +209,7 @@ Duration Locks::beat() {
     for (const std::shared_ptr<Held>& held : all) next = std::min(next, held->next_beat());
     if (next == SteadyTime::max()) return options_.time_to_live / 4;
     // Not longer: a lock that is entered meanwhile may have less of its time left.
-    return std::clamp<Duration>(next - runtime_.clock.steady_now(), std::chrono::milliseconds{1},
+    return std::clamp<Duration>(next - runtime_.clock.get().steady_now(), std::chrono::milliseconds{1},
                                 std::max<Duration>(options_.time_to_live / 4, std::chrono::milliseconds{1}));
 }
 
@@ -218,10 +218,10 @@ void Locks::run(const std::stop_token& stop) {
     while (held_one_.wait(lock, stop, [this] { return !held_.empty(); }) && !stop.stop_requested()) {
         lock.unlock();
         try {
-            runtime_.clock.sleep_for(beat(), stop);
+            runtime_.clock.get().sleep_for(beat(), stop);
         } catch (const std::exception& error) {
-            runtime_.log.write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
-            runtime_.clock.sleep_for(options_.time_to_live / 16, stop);
+            runtime_.log.get().write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
+            runtime_.clock.get().sleep_for(options_.time_to_live / 16, stop);
         }
         lock.lock();
     }

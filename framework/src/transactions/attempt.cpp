@@ -14,11 +14,11 @@ namespace varve::transactions {
 Attempt::Attempt(Coordinator& coordinator, const Plan& plan, std::string tx, Time since)
     : c_(coordinator),
       plan_(plan),
-      began_(c_.runtime_.clock.steady_now()),
+      began_(c_.runtime_.clock.get().steady_now()),
       backoff_(retry_policy(), c_.runtime_),
       patience_(c_.resolver_, c_.metrics_, {since, tx}) {
     claim_.tx = std::move(tx);
-    claim_.lease = c_.runtime_.clock.now() + c_.options_.lease;
+    claim_.lease = c_.runtime_.clock.get().now() + c_.options_.lease;
     claim_.priority = since;
     for (const SlotWrite& slot : plan.slots)
         participants_.push_back({.key = slot.key, .slot = &slot, .epoch = slot.epoch});

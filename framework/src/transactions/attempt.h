@@ -38,8 +38,10 @@ class Attempt {
     RetryPolicy retry_policy() const {
         return RetryPolicy::waiting(std::max(c_.options_.lease, c_.options_.answer_time_max));
     }
-    bool lease_is_over() const { return c_.runtime_.clock.steady_now() >= began_ + c_.options_.lease; }
-    bool answers_are_overdue() const { return c_.runtime_.clock.steady_now() >= began_ + c_.options_.answer_time_max; }
+    bool lease_is_over() const { return c_.runtime_.clock.get().steady_now() >= began_ + c_.options_.lease; }
+    bool answers_are_overdue() const {
+        return c_.runtime_.clock.get().steady_now() >= began_ + c_.options_.answer_time_max;
+    }
     Participant& primary() { return participants_.front(); }
 
     // attempt.cpp: which way it takes, and how it learns its end

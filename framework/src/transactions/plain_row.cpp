@@ -76,7 +76,7 @@ Writers Attempt::writers_after(const Image& seen) const {
     const auto seconds = [](Time time) {
         return std::chrono::ceil<std::chrono::seconds>(time).time_since_epoch().count();
     };
-    const Time now = c_.runtime_.clock.now();
+    const Time now = c_.runtime_.clock.get().now();
     Writers writers = seen.writers;
     std::erase_if(writers, [&](const auto& writer) {
         return writer.second < seconds(now) || c_.ended_writes_->contains(writer.first);
@@ -102,7 +102,7 @@ bool Attempt::row_is_full() const {
 
 std::variant<Commit, Conflict> Attempt::row_moved_on() {
     // Later than that, the row may have forgotten this attempt; by half of it others' clocks may be ahead.
-    const bool remembered = c_.runtime_.clock.steady_now() < began_ + c_.options_.retention / 2;
+    const bool remembered = c_.runtime_.clock.get().steady_now() < began_ + c_.options_.retention / 2;
     if (!remembered) throw_in_doubt("the row has been written again, and may have forgotten since who wrote it before");
     return conflict();
 }

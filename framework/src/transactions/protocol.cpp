@@ -165,7 +165,8 @@ void Attempt::undo_prepared() {
         }
         if (!undoes.empty()) static_cast<void>(c_.store_.write(undoes));
     } catch (const Error& error) {
-        c_.runtime_.log.write(LogLevel::info, std::string{"an aborted transaction is left to others: "} + error.what());
+        c_.runtime_.log.get().write(LogLevel::info,
+                                    std::string{"an aborted transaction is left to others: "} + error.what());
     }
 }
 

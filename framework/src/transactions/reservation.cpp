@@ -24,7 +24,7 @@ Claim Reservation::claim() const {
     return {.tx = tx_,
             .primary = slot_key(transaction_stream(tx_), 1),
             .primary_epoch = 0,
-            .lease = c_.runtime().clock.now() + c_.options().lease,
+            .lease = c_.runtime().clock.get().now() + c_.options().lease,
             .priority = since_};
 }
 
@@ -36,7 +36,7 @@ void Reservation::hold(const std::string& stream) {
     if (held_.contains(stream)) return;
     SettledReader reader{c_, tx_, since_, [this] { renew_leases(); }};
     Backoff unanswered{RetryPolicy::waiting(c_.options().answer_time_max), c_.runtime()};
-    const SteadyTime until = c_.runtime().clock.steady_now() + c_.options().lease;
+    const SteadyTime until = c_.runtime().clock.get().steady_now() + c_.options().lease;
     StreamRead read = reader.head(stream);
     bool at_the_head = true;
     while (!read.mine) {
@@ -45,7 +45,7 @@ void Reservation::hold(const std::string& stream) {
         const store::WriteAnswer answer = reserve(key, read.next.epoch);
         if (std::holds_alternative<store::Applied>(answer)) break;
         if (const auto* refused = std::get_if<store::Refused>(&answer)) {
-            if (c_.runtime().clock.steady_now() >= until) {
+            if (c_.runtime().clock.get().steady_now() >= until) {
                 throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
                                    std::to_string(read.head + 1) + ", faster than it could be reserved");
             }
@@ -75,7 +75,7 @@ void Reservation::hold(const std::string& stream) {
 }
 
 store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
-    if (held_.empty()) renew_at_ = c_.runtime().clock.steady_now() + c_.options().lease / 2;
+    if (held_.empty()) renew_at_ = c_.runtime().clock.get().steady_now() + c_.options().lease / 2;
     const store::Write write = reserve_slot(key, epoch, claim());
     store::WriteAnswer answer = c_.store().write({&write, 1}).front();
     // What was refused by another's slot can never be applied later: that slot is not free at this epoch again.
@@ -87,7 +87,7 @@ store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
 }
 
 void Reservation::renew_leases() {
-    const SteadyTime now = c_.runtime().clock.steady_now();
+    const SteadyTime now = c_.runtime().clock.get().steady_now();
     if (held_.empty() || now < renew_at_) return;
     renew_at_ = now + c_.options().lease / 2;
     std::vector<store::Write> renewals;

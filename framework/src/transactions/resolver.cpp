@@ -57,7 +57,7 @@ std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Pr
     }
     Slots primaries = read_slots(keys);
 
-    const Time now = runtime_.clock.now();
+    const Time now = runtime_.clock.get().now();
     const auto may_be_fenced = [&](const Claim& claim) {
         return claim.lease <= now || (mine != nullptr && *mine < claim.rank());
     };
@@ -193,7 +193,7 @@ void Resolver::clear(std::span<const Claimed> claimed, std::vector<Verdict>& ver
 
 std::int64_t Resolver::tombstone_expiry() const {
     // Rounded up: a tombstone never goes early.
-    return std::chrono::ceil<std::chrono::seconds>(runtime_.clock.now() + options_.retention)
+    return std::chrono::ceil<std::chrono::seconds>(runtime_.clock.get().now() + options_.retention)
         .time_since_epoch()
         .count();
 }

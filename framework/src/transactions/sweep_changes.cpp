@@ -51,7 +51,7 @@ std::size_t Sweeper::Changes::sweep() {
 }
 
 bool Sweeper::Changes::read_changes(Table& table) {
-    const SteadyTime now = c_.runtime().clock.steady_now();
+    const SteadyTime now = c_.runtime().clock.get().steady_now();
     for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
         std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
         for (store::Change& change : changes) {
@@ -66,7 +66,7 @@ bool Sweeper::Changes::read_changes(Table& table) {
 }
 
 void Sweeper::Changes::settle_due(Table& table) {
-    const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
+    const SteadyTime due = c_.runtime().clock.get().steady_now() - c_.options().lease;
     std::map<store::Key, std::size_t> keys;
     for (const Met& met : table.unsettled) {
         if (met.at <= due) keys[met.key] = met.bytes;
@@ -101,13 +101,13 @@ bool Sweeper::Changes::put_aside(Table& table, const store::Change& change, cons
     if (*tombstone.expires <= c_.resolver().tombstone_expiry()) return false;
     if (!table.overdated.empty() && change.position <= table.overdated.back().position) return true;
     if (table.overdated.size() >= unsettled_max) return false;
-    table.overdated.push_back(
-        {change.position, change.record.key, tombstone, c_.runtime().clock.steady_now() + c_.options().retention});
+    table.overdated.push_back({change.position, change.record.key, tombstone,
+                               c_.runtime().clock.get().steady_now() + c_.options().retention});
     return true;
 }
 
 void Sweeper::Changes::collect_overdated(Table& table) {
-    const SteadyTime now = c_.runtime().clock.steady_now();
+    const SteadyTime now = c_.runtime().clock.get().steady_now();
     std::vector<store::Write> removals;
     for (const Overdated& one : table.overdated) {
         if (one.due > now || removals.size() == page_size) break;

@@ -10,7 +10,10 @@ constexpr std::uint32_t segments = 4;
 }  // namespace
 
 Sweeper::Scans::Scans(Coordinator& coordinator, std::vector<std::string> tables, const ScanOptions& options)
-    : Source(coordinator), tables_(std::move(tables)), options_(options), last_sweep_(c_.runtime().clock.steady_now()) {
+    : Source(coordinator),
+      tables_(std::move(tables)),
+      options_(options),
+      last_sweep_(c_.runtime().clock.get().steady_now()) {
     next_scan_ = next_page_ = last_sweep_;
 }
 
@@ -21,7 +24,7 @@ std::size_t Sweeper::Scans::sweep() {
 }
 
 void Sweeper::Scans::read_pages() {
-    const SteadyTime now = c_.runtime().clock.steady_now();
+    const SteadyTime now = c_.runtime().clock.get().steady_now();
     next_page_ = std::max(next_page_, last_sweep_);  // what was not read since the last sweep may be read now
     last_sweep_ = now;
     if (parts_.empty()) {
@@ -43,7 +46,7 @@ void Sweeper::Scans::begin() {
     for (const std::string& table : tables_) {
         for (std::uint32_t segment = 0; segment < segments; ++segment) parts_.push_back({table, segment});
     }
-    const auto first = static_cast<std::ptrdiff_t>(c_.runtime().random.next() % parts_.size());
+    const auto first = static_cast<std::ptrdiff_t>(c_.runtime().random.get().next() % parts_.size());
     std::rotate(parts_.begin(), parts_.begin() + first, parts_.end());
 }
 
@@ -65,7 +68,7 @@ void Sweeper::Scans::read_page(Part& part, SteadyTime now) {
 }
 
 void Sweeper::Scans::settle_due() {
-    const SteadyTime due = c_.runtime().clock.steady_now() - c_.options().lease;
+    const SteadyTime due = c_.runtime().clock.get().steady_now() - c_.options().lease;
     std::map<store::Key, std::size_t> keys;
     for (const auto& [key, met] : unsettled_) {
         if (met.at <= due) keys.emplace(key, met.bytes);

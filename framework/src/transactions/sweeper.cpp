@@ -186,7 +186,7 @@ void Sweeper::Source::finish(std::span<const Unfinished> commits, std::set<store
 }
 
 void Sweeper::Source::report(const Error& error) {
-    c_.runtime().log.write(LogLevel::error, std::string{"the sweeper cannot settle an item: "} + error.what());
+    c_.runtime().log.get().write(LogLevel::error, std::string{"the sweeper cannot settle an item: "} + error.what());
 }
 
 std::optional<Image> Sweeper::Source::tombstone(const store::Record& record) try {
@@ -194,12 +194,12 @@ std::optional<Image> Sweeper::Source::tombstone(const store::Record& record) try
     if (!image.expires) return std::nullopt;
     return image;
 } catch (const CorruptionError& error) {  // the others go on
-    c_.runtime().log.write(LogLevel::error, std::string{"the sweeper cannot read a row: "} + error.what());
+    c_.runtime().log.get().write(LogLevel::error, std::string{"the sweeper cannot read a row: "} + error.what());
     return std::nullopt;
 }
 
 bool Sweeper::Source::is_over(const Image& tombstone) const {
-    const auto now = std::chrono::floor<std::chrono::seconds>(c_.runtime().clock.now());
+    const auto now = std::chrono::floor<std::chrono::seconds>(c_.runtime().clock.get().now());
     return *tombstone.expires <= now.time_since_epoch().count();
 }
 
