@@ -242,11 +242,12 @@ TEST_F(Lanes, with_a_projection_write_each_row_once) {
 }
 
 TEST_F(Lanes, what_is_rejected_after_it_was_decided_leaves_nothing_in_the_slot_of_the_others) {
-    bank.add_projection(Account::name, [](Transaction& tx, const DecidedEvent& decided) {
+    const auto limit = [](Transaction& tx, const DecidedEvent& decided) {
         const auto& event = *static_cast<const Account::Event*>(decided.event);
         const auto* deposited = std::get_if<Deposited>(&event);
         if (deposited != nullptr && deposited->cents > 100) tx.reject({.code = "too_much", .message = {}});
-    });
+    };
+    bank.add_projection(aggregate_type<Account>(), NamedType::of<decltype(limit)>("limit"), limit);
     const auto outcomes = together(Deposit{500}, Deposit{1}, Deposit{600}, Deposit{2}, Deposit{700});
     for (const std::size_t i : {0u, 2u, 4u}) {
         ASSERT_FALSE(outcomes[i]);

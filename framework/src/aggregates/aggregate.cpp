@@ -4,12 +4,13 @@
 namespace varve {
 
 std::string stream_name(const AggregateType& type, std::string_view id) {
-    if (type.name.empty() || type.name.front() == '$' || type.name.find('-') != std::string_view::npos) {
+    const std::string_view name = type.named.name;
+    if (name.empty() || name.front() == '$' || name.find('-') != std::string_view::npos) {
         throw InvalidError("an aggregate's name is not empty, does not begin with '$' and has no '-'; '" +
-                           std::string{type.name} + "' does not do");
+                           std::string{name} + "' does not do");
     }
-    if (id.empty()) throw InvalidError("the id of an aggregate '" + std::string{type.name} + "' is empty");
-    return std::string{type.name} + "-" + std::string{id};
+    if (id.empty()) throw InvalidError("the id of an aggregate '" + std::string{name} + "' is empty");
+    return std::string{name} + "-" + std::string{id};
 }
 
 std::string_view id_of(std::string_view stream) {

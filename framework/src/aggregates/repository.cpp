@@ -127,6 +127,7 @@ void Repository::ensure_snapshots_table() {
 }
 
 SnapshotCheck Repository::check_snapshot(const AggregateType& type, const std::string& stream) {
+    meet(type);
     if (type.snapshots == nullptr) return {};
     ensure_snapshots_table();
     auto snapshot = events::read_snapshot(coordinator_.store(), stream, type.snapshots->schema);
@@ -139,11 +140,13 @@ SnapshotCheck Repository::check_snapshot(const AggregateType& type, const std::s
 }
 
 Folded Repository::load(const AggregateType& type, const std::string& stream) {
+    meet(type);
     return fold(type, stream, cache_.find(type, stream).value_or(Known{}),
                 [&](Version first) { return coordinator_.reader().stream(stream, first); });
 }
 
 Folded Repository::load(const AggregateType& type, const std::string& stream, SettledReader& reader, Ask ask) {
+    meet(type);
     const Known known = cache_.find(type, stream).value_or(Known{});
     if (known.settled && ask == Ask::last_known) {
         return {.state = known.state,
@@ -157,6 +160,7 @@ Folded Repository::load(const AggregateType& type, const std::string& stream, Se
 }
 
 Folded Repository::load_at(const AggregateType& type, const std::string& stream, Version last) {
+    meet(type);
     const std::shared_ptr<void> state = type.make();
     Folded folded{.state = state};
     if (last < 1) return folded;
@@ -168,6 +172,7 @@ Folded Repository::load_at(const AggregateType& type, const std::string& stream,
 }
 
 Folded Repository::load_as_of(const AggregateType& type, const std::string& stream, Time moment) {
+    meet(type);
     std::vector<std::pair<Version, std::vector<RecordedEvent>>> slots;
     std::size_t until = 0;
     for (const StreamRead::One& slot : coordinator_.reader().stream(stream, 1).slots) {

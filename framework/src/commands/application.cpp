@@ -76,6 +76,7 @@ Outcome Application::transact(const std::function<void(Transaction&)>& body, con
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
     detail::CommandRunner::check(options);
+    begin_command();
     detail::Command command{.body = body, .options = options, .began = options_.runtime.clock.get().now()};
     detail::Command* const only = &command;
     runner_->run({&only, 1});
@@ -85,11 +86,13 @@ Outcome Application::transact(const std::function<void(Transaction&)>& body, con
 
 Outcome Application::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
                              const CommandOptions& options) {
+    begin_command();
     return lanes_->execute(stream, body, options);
 }
 
 std::future<Outcome> Application::submit(const std::string& stream, std::function<void(Transaction&)> body,
                                          CommandOptions options) {
+    begin_command();
     return lanes_->submit(stream, std::move(body), std::move(options));
 }
 
@@ -108,9 +111,27 @@ aggregates::Folded Application::load_as_of(const AggregateType& type, const std:
     return repository_.load_as_of(type, stream, std::get<Time>(as_of.point));
 }
 
-void Application::add_projection(std::string_view aggregate,
-                                 std::function<void(Transaction&, const DecidedEvent&)> projection) {
-    projections_.emplace(aggregate, std::move(projection));
+void Application::add_projection(const AggregateType& aggregate, const NamedType& projection,
+                                 std::function<void(Transaction&, const DecidedEvent&)> run) {
+    const auto refuse = [&](const std::string& why) {
+        throw ConfigError("the projection " + std::string{projection.cpp_name} + " of " +
+                          std::string{aggregate.named.cpp_name} + " " + why);
+    };
+    if (commanded_) {
+        refuse(
+            "comes after the first command, whose events it would miss; call project() before any execute, submit "
+            "or transact");
+    }
+    repository_.meet(aggregate);
+    const auto [first, last] = projections_.equal_range(aggregate.named.name);
+    for (auto other = first; other != last; ++other) {
+        if (other->second.kind == projection.type) {
+            refuse(
+                "is registered twice, so each event would count twice; give the second one a type of its own if it "
+                "does something else");
+        }
+    }
+    projections_.emplace(aggregate.named.name, detail::InlineProjection{projection.type, std::move(run)});
 }
 
 void Application::sweep(const std::stop_token& stop) {

@@ -40,8 +40,8 @@ void Transaction::record(Touched& touched, EventData data, const void* event) {
     touched.events.push_back({commands_.size() - 1, std::move(data)});
     const DecidedEvent decided{
         .aggregate_id = touched.id, .version = touched.seen.head + 1, .time = now_, .event = event};
-    const auto [first, last] = world_.projections.equal_range(touched.type->name);
-    for (auto projection = first; projection != last; ++projection) projection->second(*this, decided);
+    const auto [first, last] = world_.projections.equal_range(touched.type->named.name);
+    for (auto projection = first; projection != last; ++projection) projection->second.run(*this, decided);
 }
 
 Transaction::TouchedRow& Transaction::touch(const store::Key& key) {

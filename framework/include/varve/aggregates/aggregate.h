@@ -3,6 +3,7 @@
 #include <varve/aggregates/decision.h>
 #include <varve/aggregates/snapshots.h>
 #include <varve/aggregates/state_bytes.h>
+#include <varve/core/named_types.h>
 #include <varve/events/event_type.h>
 
 #include <memory>
@@ -76,7 +77,7 @@ concept Aggregate = detail::check_aggregate<T>();
 
 /// An aggregate's type with its type erased: what the framework's compiled code needs of it.
 struct AggregateType {
-    std::string_view name;
+    NamedType named;
     std::shared_ptr<void> (*make)();
     std::shared_ptr<void> (*copy)(const void* state);
     void (*apply)(void* state, const RecordedEvent& event);
@@ -87,7 +88,7 @@ struct AggregateType {
 template <Aggregate A>
 const AggregateType& aggregate_type() {
     static const AggregateType type{
-        .name = A::name,
+        .named = NamedType::of<A>(A::name),
         .make = [] { return std::static_pointer_cast<void>(std::make_shared<A>()); },
         .copy =
             [](const void* state) {

@@ -29,6 +29,11 @@ class Repository {
     /// `background` must be drained before the Repository is destroyed.
     Repository(transactions::Coordinator& coordinator, Executor& background, std::size_t cache_bytes_max);
 
+    /// Every type that is loaded is met. ConfigError if another one of its name was.
+    void meet(const AggregateType& type) {
+        if (!types_.knows(type.named)) types_.add(type.named);
+    }
+
     /// Read committed, through other transactions' claims.
     Folded load(const AggregateType& type, const std::string& stream);
     /// To be built on: waits as SettledReader does. `last_known` is content with what was last known, if that is
@@ -62,6 +67,7 @@ class Repository {
 
     transactions::Coordinator& coordinator_;
     Executor& background_;
+    NamedTypes types_{"aggregate"};
     StateCache cache_;
     std::once_flag snapshots_table_;
 };

@@ -6,6 +6,7 @@
 #include <varve/events/event_store.h>
 #include <varve/locks/locks.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -138,7 +139,8 @@ class Application {
     Rows<T> rows();
 
     /// From now on `projection` runs for every event that a command decides on an A, inside its transaction
-    /// (projections/inline_projection.h).
+    /// (projections/inline_projection.h). ConfigError after the first execute, submit or transact, whose events it would
+    /// miss, and for a second projection of its type, which would count everything twice.
     template <Aggregate A, class Projection>
     void project(Projection projection = {});
 
@@ -157,7 +159,8 @@ class Application {
 
     /// What rows.h and inline_projection.h need.
     RowTables& row_tables() { return row_tables_; }
-    void add_projection(std::string_view aggregate, std::function<void(Transaction&, const DecidedEvent&)> projection);
+    void add_projection(const AggregateType& aggregate, const NamedType& projection,
+                        std::function<void(Transaction&, const DecidedEvent&)> run);
 
   private:
     template <class A>
@@ -177,6 +180,10 @@ class Application {
                                 CommandOptions options);
     aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
     void sweep(const std::stop_token& stop);
+    /// From here on it is too late for another projection.
+    void begin_command() {
+        if (!commanded_.load(std::memory_order_relaxed)) commanded_ = true;
+    }
 
     std::shared_ptr<store::ItemStore> store_;
     const ApplicationOptions options_;
@@ -189,6 +196,7 @@ class Application {
     aggregates::Repository repository_;
     EventStore events_;
     detail::InlineProjections projections_;
+    std::atomic<bool> commanded_ = false;
     std::unique_ptr<detail::CommandRunner> runner_;
     std::unique_ptr<detail::Lanes> lanes_;
     std::jthread sweeper_;  // last: it uses all the others

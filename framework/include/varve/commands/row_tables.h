@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/core/named_types.h>
 #include <varve/store/item_store.h>
 
 #include <set>
@@ -16,13 +17,15 @@ class RowTables {
   public:
     explicit RowTables(store::ItemStore& store) : store_(store) {}
 
-    bool knows(std::string_view table) const;
-    /// Throws what ItemStore::ensure_table throws, and InvalidError for a name that the framework uses itself.
-    void add(const store::TableSchema& schema);
+    bool knows(const NamedType& row) const { return types_.knows(row); }
+    /// `row`, named by its table. ConfigError if another type's rows are in this table, InvalidError for a name that the
+    /// framework uses itself; what ItemStore::ensure_table throws.
+    void add(const NamedType& row, const store::TableSchema& schema);
     std::set<std::string, std::less<>> names() const;
 
   private:
     store::ItemStore& store_;
+    NamedTypes types_{"read model"};
     mutable std::shared_mutex mutex_;
     std::set<std::string, std::less<>> names_;  // guarded by mutex_
 };

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 
 namespace varve {
 
@@ -29,9 +30,13 @@ struct DecidedEvent {
 };
 
 namespace detail {
-/// By aggregate type's name: what runs for each of its events, inside the transaction that decided it.
-using InlineProjections =
-    std::multimap<std::string, std::function<void(Transaction&, const DecidedEvent&)>, std::less<>>;
+/// What runs for each event of an aggregate, inside the transaction that decided it.
+struct InlineProjection {
+    const std::type_info& kind;
+    std::function<void(Transaction&, const DecidedEvent&)> run;
+};
+/// By aggregate type's name.
+using InlineProjections = std::multimap<std::string, InlineProjection, std::less<>>;
 
 /// Ends a transaction's body. Not a std::exception, so that a body's `catch (const std::exception&)` lets it through.
 struct Rejected {
@@ -58,6 +63,9 @@ struct Rejected {
 /// body again where that helps. InvalidError for an id or a row's key that cannot be one.
 class Transaction {
   public:
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+
     /// Decides `command` on the aggregate as this transaction sees it, its own events so far included. A rejection ends
     /// the whole transaction.
     template <Aggregate A, class Command>

@@ -19,11 +19,15 @@ consteval auto spelled() {
     return __PRETTY_FUNCTION__;
 }
 
-/// From "... [with T = bank::Deposited]" (g++) or "... [T = bank::Deposited]" (clang) to "Deposited". Scopes inside
-/// template arguments and function signatures, as in "Changed<bank::Limit>" and "run(int)::Local", do not count.
-consteval std::string_view unqualified(std::string_view spelling) {
+/// From "... [with T = bank::Deposited]" (g++) or "... [T = bank::Deposited]" (clang) to "bank::Deposited".
+consteval std::string_view qualified(std::string_view spelling) {
     const std::size_t begin = spelling.find("T = ") + 4;
-    const std::string_view type = spelling.substr(begin, spelling.rfind(']') - begin);
+    return spelling.substr(begin, spelling.rfind(']') - begin);
+}
+
+/// From "bank::Deposited" to "Deposited". Scopes inside template arguments and function signatures, as in
+/// "Changed<bank::Limit>" and "run(int)::Local", do not count.
+consteval std::string_view unqualified(std::string_view type) {
     std::size_t name = 0;
     int depth = 0;
     for (std::size_t i = 0; i < type.size(); ++i) {
@@ -41,7 +45,13 @@ consteval std::string_view unqualified(std::string_view spelling) {
 /// no template; a stored format must not rely on the spelling of template arguments.
 template <class T>
 consteval std::string_view type_name() {
-    return detail::unqualified(detail::spelled<T>());
+    return detail::unqualified(detail::qualified(detail::spelled<T>()));
+}
+
+/// A type for messages, with its namespaces: "bank::Deposited". Compilers spell some types each in its own way.
+template <class T>
+consteval std::string_view qualified_type_name() {
+    return detail::qualified(detail::spelled<T>());
 }
 
 }  // namespace varve

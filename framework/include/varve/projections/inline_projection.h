@@ -18,6 +18,8 @@ namespace varve {
 class ProjectionContext {
   public:
     ProjectionContext(Transaction& tx, const DecidedEvent& event) : tx_(tx), event_(event) {}
+    ProjectionContext(const ProjectionContext&) = delete;
+    ProjectionContext& operator=(const ProjectionContext&) = delete;
 
     std::string_view aggregate_id() const { return event_.aggregate_id; }
     Version version() const { return event_.version; }
@@ -45,16 +47,17 @@ void Application::project(Projection projection) {
     static_assert(
         detail::events_projected<Projection, typename A::Event> > 0,
         "the projection has no operator()(const Event&, ProjectionContext&) const for any event of the aggregate");
-    add_projection(A::name, [projection = std::move(projection)](Transaction& tx, const DecidedEvent& decided) {
-        ProjectionContext context{tx, decided};
-        std::visit(
-            [&](const auto& event) {
-                if constexpr (std::invocable<const Projection&, decltype(event), ProjectionContext&>) {
-                    projection(event, context);
-                }
-            },
-            *static_cast<const typename A::Event*>(decided.event));
-    });
+    add_projection(aggregate_type<A>(), NamedType::of<Projection>({}),
+                   [projection = std::move(projection)](Transaction& tx, const DecidedEvent& decided) {
+                       ProjectionContext context{tx, decided};
+                       std::visit(
+                           [&](const auto& event) {
+                               if constexpr (std::invocable<const Projection&, decltype(event), ProjectionContext&>) {
+                                   projection(event, context);
+                               }
+                           },
+                           *static_cast<const typename A::Event*>(decided.event));
+                   });
 }
 
 }  // namespace varve

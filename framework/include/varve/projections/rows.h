@@ -28,6 +28,7 @@ struct RowKey {
     std::string partition;
     std::string sort = {};
 
+    RowKey() = default;
     RowKey(std::string_view partition) : partition(partition) {}
     RowKey(const char* partition) : partition(partition) {}
     RowKey(const std::string& partition) : partition(partition) {}
@@ -77,7 +78,8 @@ constexpr bool is_sorted() {
 
 template <ReadModel T>
 void ensure_rows(RowTables& tables) {
-    if (!tables.knows(T::table)) tables.add(rows_table(T::table, is_sorted<T>()));
+    static constexpr NamedType type = NamedType::of<T>(T::table);
+    if (!tables.knows(type)) tables.add(type, rows_table(T::table, is_sorted<T>()));
 }
 
 template <ReadModel T>
