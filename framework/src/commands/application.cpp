@@ -71,7 +71,7 @@ Application::~Application() {
     executor_.drain();
 }
 
-Outcome Application::transact(const std::function<void(Transaction&)>& body, const CommandOptions& options) {
+Outcome Application::run(const std::function<void(Transaction&)>& body, const CommandOptions& options) {
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }

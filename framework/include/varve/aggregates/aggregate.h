@@ -30,50 +30,79 @@ namespace varve {
 
 namespace detail {
 
-/// The compiler's message names the two types that this is instantiated with.
-template <class Aggregate, class Event>
-struct aggregate_has_apply_for {
-    static_assert(
-        requires(Aggregate a, const Event& e) { a.apply(e); },
-        "the aggregate has no apply(const Event&) for one of its events; this message's 'aggregate_has_apply_for' "
-        "names the two");
-    static constexpr bool value = true;
+template <class A, class Event>
+concept Applies = requires(A a, const Event& event) {
+    a.apply(event);
 };
 
-template <class Aggregate, class Variant>
-struct aggregate_applies_all;
-template <class Aggregate, class... Events>
-struct aggregate_applies_all<Aggregate, std::variant<Events...>> {
-    static constexpr bool value = (aggregate_has_apply_for<Aggregate, Events>::value && ...);
+template <class A, class Variant>
+struct RefusedApply;
+template <class A, class... Events>
+struct RefusedApply<A, std::variant<Events...>> {
+    template <class Event>
+    using One = std::conditional_t<Applies<A, Event>, Fine, Refused<Rule::has_no_apply, Type<Event>, Type<A>>>;
+    using First = FirstRefused<One<Events>...>;
 };
 
-template <class Aggregate, class Command>
-struct aggregate_has_decide_for {
-    static_assert(
-        requires(const Aggregate& a, const Command& c) {
-            { a.decide(c) } -> std::convertible_to<Decision<typename Aggregate::Event>>;
-        },
-        "the aggregate has no decide(const Command&) const that returns Decision<Event>; this message's "
-        "'aggregate_has_decide_for' names the two");
-    static constexpr bool value = true;
-};
-
-template <class T>
-constexpr bool check_aggregate() {
-    static_assert(std::is_default_constructible_v<T> && std::is_copy_constructible_v<T>,
-                  "an aggregate needs a default constructor (the state before any event) and a copy constructor");
-    static_assert(NamesItself<T>, "an aggregate needs 'static constexpr std::string_view name'");
-    static_assert(
-        requires { typename T::Event; }, "an aggregate needs 'using Event = std::variant<…>' of its events");
-    static_assert(is_a<std::variant, typename T::Event>, "an aggregate's Event is a std::variant of its events");
-    return aggregate_applies_all<T, typename T::Event>::value;
+template <class A>
+consteval auto refuse_snapshots() {
+    if constexpr (!requires { A::snapshots; }) {
+        return Fine{};
+    } else if constexpr (!std::same_as<decltype(&A::snapshots), const SnapshotPolicy*>) {
+        return Refused<Rule::has_bad_snapshots, Type<A>>{};
+    } else if constexpr (A::snapshots.every_slots <= 0 && A::snapshots.every_bytes == 0 &&
+                         A::snapshots.load_time_max <= Duration::zero()) {
+        return Refused<Rule::has_snapshots_never, Type<A>>{};
+    } else {
+        return RefusedJson<A>{};
+    }
 }
+
+template <class A>
+consteval auto refuse_aggregate() {
+    if constexpr (!std::is_default_constructible_v<A> || !std::is_copy_constructible_v<A>) {
+        return Refused<Rule::has_no_default, Type<A>>{};
+    } else if constexpr (!HasStaticName<A>) {
+        return Refused<Rule::has_no_name, Type<A>>{};
+    } else if constexpr (!HasConstantName<A>) {
+        return Refused<Rule::has_bad_name, Type<A>>{};
+    } else if constexpr (!requires { typename A::Event; }) {
+        return Refused<Rule::has_no_events, Type<A>>{};
+    } else if constexpr (!is_a<std::variant, typename A::Event>) {
+        return Refused<Rule::has_bad_events, Type<A>>{};
+    } else if constexpr (RefusedEvents<typename A::Event>::refused) {
+        return RefusedEvents<typename A::Event>::refuse();
+    } else {
+        return FirstRefused<typename RefusedApply<A, typename A::Event>::First, decltype(refuse_snapshots<A>())>{};
+    }
+}
+template <class A>
+using RefusedAggregate = decltype(refuse_aggregate<A>());
+
+template <class A, class Command>
+consteval auto refuse_command() {
+    if constexpr (RefusedAggregate<A>::refused) {
+        return RefusedAggregate<A>{};
+    } else if constexpr (!requires(const A& a, const Command& command) {
+                             { a.decide(command) } -> std::convertible_to<Decision<typename A::Event>>;
+                         }) {
+        return Refused<Rule::has_no_decide, Type<Command>, Type<A>>{};
+    } else {
+        return Fine{};
+    }
+}
+template <class A, class Command>
+using RefusedCommand = decltype(refuse_command<A, Command>());
 
 }  // namespace detail
 
-/// Checked where an aggregate is used; what is missing is named by a static_assert.
+/// T has all that an aggregate needs. Where one is named that has not, the compiler says what is missing.
 template <class T>
-concept Aggregate = detail::check_aggregate<T>();
+concept Aggregate = !detail::RefusedAggregate<T>::refused;
+
+/// The aggregate A decides on it.
+template <class A, class Command>
+concept Decides = !detail::RefusedCommand<A, Command>::refused;
 
 /// An aggregate's type with its type erased: what the framework's compiled code needs of it.
 struct AggregateType {

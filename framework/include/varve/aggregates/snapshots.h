@@ -56,13 +56,7 @@ std::string snapshot_schema(int version, const std::string& shape);
 template <class A>
 const SnapshotType* snapshot_type() {
     if constexpr (requires { A::snapshots; }) {
-        static_assert(std::same_as<std::remove_cvref_t<decltype(A::snapshots)>, SnapshotPolicy>,
-                      "an aggregate's `snapshots` is a static constexpr varve::SnapshotPolicy");
         constexpr SnapshotPolicy policy = A::snapshots;
-        static_assert(
-            policy.every_slots > 0 || policy.every_bytes > 0 || policy.load_time_max > Duration::zero(),
-            "a SnapshotPolicy has a positive every_slots, every_bytes or load_time_max; for no snapshots leave "
-            "`snapshots` out");
         static const SnapshotType type{
             .policy = policy,
             .schema = snapshot_schema(policy.version, json::shape<A>()),

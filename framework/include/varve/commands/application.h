@@ -19,9 +19,24 @@ namespace varve {
 namespace detail {
 class CommandRunner;
 class Lanes;
+template <class A, class Projection>
+struct RefusedProjection;
+
+template <class Body>
+consteval auto refuse_body() {
+    if constexpr (!std::is_invocable_v<Body&, Transaction&>) {
+        return Refused<Rule::takes_no_transaction, Type<Body>>{};
+    } else if constexpr (!std::is_void_v<std::invoke_result_t<Body&, Transaction&>>) {
+        return Refused<Rule::returns_something, Type<Body>>{};
+    } else {
+        return Fine{};
+    }
+}
+template <class Body>
+using RefusedBody = decltype(refuse_body<std::remove_reference_t<Body>>());
 }  // namespace detail
 
-template <class T>
+template <ReadModel T>
 class Rows;
 
 /// Errors: the constructor refuses what cannot work, with a ConfigError that names the option.
@@ -80,8 +95,8 @@ class Application {
 
     /// Decides and appends; again on conflict. Commands on one aggregate that are on their way at the same time are
     /// decided one after the other and appended together (lane_options.h); each keeps its own outcome.
-    template <Aggregate A, class Command>
-    requires(detail::aggregate_has_decide_for<A, Command>::value) Outcome
+    template <class A, class Command>
+    requires(Decides<A, Command>) Outcome
         execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
         return execute(
             stream_name(aggregate_type<A>(), id),
@@ -91,13 +106,17 @@ class Application {
             },
             options);
     }
+    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) Outcome
+        execute(std::string_view id, const Command& command, const CommandOptions& options = {})
+    VARVE_REFUSED;
 
     /// As execute, without waiting for it: many commands of one caller go together. What execute would throw, the
     /// future does; OverloadedError and InvalidError are thrown from here. Futures become ready in the order of the
     /// lane.
-    template <Aggregate A, class Command>
-    requires(detail::aggregate_has_decide_for<A, Command>::value) std::future<Outcome> submit(
-        std::string_view id, Command command, CommandOptions options = {}) {
+    template <class A, class Command>
+    requires(Decides<A, Command>) std::future<Outcome> submit(std::string_view id, Command command,
+                                                              CommandOptions options = {}) {
         const std::optional<Version> expected = options.expected_version;
         return submit(
             stream_name(aggregate_type<A>(), id),
@@ -107,16 +126,29 @@ class Application {
             },
             std::move(options));
     }
+    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) std::future<Outcome> submit(std::string_view id, Command command,
+                                                               CommandOptions options = {})
+    VARVE_REFUSED;
 
     /// Runs `body` and commits what it decided, all or nothing: strictly serializable over aggregates and rows, what
     /// was only read included. Again on conflict.
-    Outcome transact(const std::function<void(Transaction&)>& body, const CommandOptions& options = {});
+    template <class Body>
+    requires(!detail::RefusedBody<Body>::refused) Outcome transact(Body&& body, const CommandOptions& options = {}) {
+        return run(std::ref(body), options);
+    }
+    template <class Body, VARVE_WHY(detail::RefusedBody<Body>)>
+    requires(detail::RefusedBody<Body>::refused) Outcome transact(Body&& body, const CommandOptions& options = {})
+    VARVE_REFUSED;
 
     /// Read committed: every acknowledged commit, nothing else.
     template <Aggregate A>
     Loaded<A> load(std::string_view id) {
         return loaded<A>(repository_.load(aggregate_type<A>(), stream_name(aggregate_type<A>(), id)));
     }
+    template <class A, VARVE_WHY(detail::RefusedAggregate<A>)>
+    requires(!Aggregate<A>) Loaded<A> load(std::string_view id)
+    VARVE_REFUSED;
     template <Aggregate A>
     Loaded<A> load(std::string_view id, AsOf as_of) {
         return loaded<A>(load_as_of(aggregate_type<A>(), stream_name(aggregate_type<A>(), id), as_of));
@@ -135,14 +167,19 @@ class Application {
     }
 
     /// A read model (projections/rows.h).
-    template <class T>
+    template <ReadModel T>
     Rows<T> rows();
+    template <class T, VARVE_WHY(detail::RefusedReadModel<T>)>
+    requires(!ReadModel<T>) detail::RefusedRows<T> rows()
+    VARVE_REFUSED;
 
     /// From now on `projection` runs for every event that a command decides on an A, inside its transaction
     /// (projections/inline_projection.h). ConfigError after the first execute, submit or transact, whose events it would
     /// miss, and for a second projection of its type, which would count everything twice.
-    template <Aggregate A, class Projection>
-    void project(Projection projection = {});
+    template <class A, class Projection>
+    requires(!detail::RefusedProjection<A, Projection>::refused) void project(Projection projection = {});
+    template <class A, class Projection, VARVE_WHY(detail::RefusedProjection<A, Projection>)>
+    requires(detail::RefusedProjection<A, Projection>::refused) void project(Projection projection = {}) VARVE_REFUSED;
 
     /// Learns the outcome of a command that ended with InDoubtError, from any process: committed, or from now on
     /// aborted for ever. Takes InDoubtError::transaction(). Errors: as Coordinator::resolve.
@@ -174,6 +211,7 @@ class Application {
     }
     [[noreturn]] static void reject_version(const std::string& stream, Version actual, Version expected);
 
+    Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
     Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
                     const CommandOptions& options);
     std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <varve/aggregates/aggregate.h>
 #include <varve/aggregates/repository.h>
 #include <varve/commands/outcome.h>
+#include <varve/commands/read_model.h>
 #include <varve/commands/row_tables.h>
 #include <varve/locks/lock.h>
 #include <varve/transactions/reservation.h>
@@ -19,7 +21,9 @@ class Transaction;
 
 namespace detail {
 class CommandRunner;
-}
+template <class T>
+struct RefusedRows;
+}  // namespace detail
 
 /// An event that has just been decided, as an inline projection sees it.
 struct DecidedEvent {
@@ -68,9 +72,8 @@ class Transaction {
 
     /// Decides `command` on the aggregate as this transaction sees it, its own events so far included. A rejection ends
     /// the whole transaction.
-    template <Aggregate A, class Command>
-    requires(detail::aggregate_has_decide_for<A, Command>::value) void execute(std::string_view id,
-                                                                               const Command& command) {
+    template <class A, class Command>
+    requires(Decides<A, Command>) void execute(std::string_view id, const Command& command) {
         Touched& touched = touch(aggregate_type<A>(), id);
         const Decision<typename A::Event> decision = static_cast<const A*>(touched.state())->decide(command);
         if (decision.rejection() != nullptr) reject(*decision.rejection());
@@ -80,6 +83,8 @@ class Transaction {
             record(touched, EventVariant<typename A::Event>::encode(event), &event);
         }
     }
+    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
 
     /// The aggregate as this transaction sees it; validated when it commits, like everything that is read here. To see
     /// what an execute has changed, load again.
@@ -87,6 +92,8 @@ class Transaction {
     const A& load(std::string_view id) {
         return *static_cast<const A*>(touch(aggregate_type<A>(), id).state());
     }
+    template <class A, VARVE_WHY(detail::RefusedAggregate<A>)>
+    requires(!Aggregate<A>) const A& load(std::string_view id) VARVE_REFUSED;
 
     /// Its version as read: 0 if it has no events yet.
     template <Aggregate A>
@@ -103,10 +110,12 @@ class Transaction {
     /// Something that shall be done outside the store once this transaction has committed: a message to send, a call to
     /// make. It is stored with the commit, all or nothing; EventStore::effects reads it back. `effect` is a plain
     /// struct, named like an event.
-    template <class Effect>
+    template <EventType Effect>
     void effect(const Effect& effect) {
         effects_.push_back(encode_event(effect));
     }
+    template <class Effect, VARVE_WHY(detail::RefusedEvent<Effect>)>
+    requires(!EventType<Effect>) void effect(const Effect& effect) VARVE_REFUSED;
 
     /// From here on this transaction can only commit while `lock` is in the same hands: a holder that slept past its
     /// time is refused by the store. LeaseLostError, from here or from the commit, if it has been lost or released;
@@ -117,8 +126,11 @@ class Transaction {
     Time now() const { return now_; }
 
     /// Rows of read models, read and written with the events (projections/rows.h).
-    template <class T>
+    template <ReadModel T>
     auto rows();
+    template <class T, VARVE_WHY(detail::RefusedReadModel<T>)>
+    requires(!ReadModel<T>) detail::RefusedRows<T> rows()
+    VARVE_REFUSED;
 
     // Rows with their type erased. Data are JSON text; nullopt: there is no such row.
     std::optional<std::string> read_row(const store::Key& key);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <varve/core/json_types.h>
+#include <varve/core/json_refusals.h>
 #include <varve/core/result.h>
 
 #include <cstddef>
@@ -66,23 +66,29 @@ std::string shape(const Type& type);
 
 /// Compact JSON, members in the order of declaration. Throws InvalidError, which names the path, for what JSON cannot
 /// hold and beyond the limits.
-template <class T>
+template <HasJson T>
 std::string encode(const T& value, const EncodeOptions& options = {}) {
     return detail::encode(detail::TypeOf<T>::value, &value, options);
 }
+template <class T, VARVE_WHY(varve::detail::RefusedJson<T>)>
+requires(!HasJson<T>) std::string encode(const T& value, const EncodeOptions& options = {})
+VARVE_REFUSED;
 
 /// The value, or what is wrong with the text.
-template <class T>
+template <HasJson T>
 Result<T, DecodeError> decode(std::string_view text, const DecodeOptions& options = {}) {
     T value{};
     std::string message = detail::decode(detail::TypeOf<T>::value, &value, text, options);
     if (!message.empty()) return DecodeError{std::move(message)};
     return value;
 }
+template <class T, VARVE_WHY(varve::detail::RefusedJson<T>)>
+requires(!HasJson<T>) Result<T, DecodeError> decode(std::string_view text, const DecodeOptions& options = {})
+VARVE_REFUSED;
 
 /// What JSON stands for a type, with the names and types of all fields within: equal for types whose texts are read by
 /// each other as they were meant. Not meant to be read by a program.
-template <class T>
+template <HasJson T>
 std::string shape() {
     return detail::shape(detail::TypeOf<T>::value);
 }

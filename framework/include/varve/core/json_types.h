@@ -19,7 +19,8 @@
 #include <variant>
 
 // Tables that describe C++ types to the compiled codec (src/core/json.cpp): per type one `Type`, which says what JSON
-// stands for it and holds the few functions that only a template can write. Users include json.h.
+// stands for it and holds the few functions that only a template can write. Only of types that have a JSON form, which
+// json_refusals.h decides. Users include json.h.
 
 namespace varve::json {
 
@@ -186,7 +187,6 @@ concept MapKey = std::same_as<T, std::string> || Integer<T> || std::is_enum_v<T>
 
 template <class T>
 struct EnumerationOf {
-    static_assert(!varve::detail::Enumerators<T>::all.empty(), "an enum needs an enumerator from -128 to 255");
     static constexpr Enumeration value{type_name<T>(), varve::detail::Enumerators<T>::all,
                                        std::is_signed_v<std::underlying_type_t<T>>};
 };
@@ -194,8 +194,6 @@ struct EnumerationOf {
 template <class T>
 struct OptionalOf {
     using Value = typename T::value_type;
-    static_assert(!varve::detail::is_a<std::optional, Value>,
-                  "an optional of an optional has no JSON form: null would mean two things");
     static constexpr Optional value{
         &TypeOf<Value>::value,
         [](const void* optional) -> const void* {
@@ -237,7 +235,6 @@ struct ArrayOf {
 template <class T>
 struct MapOf {
     using Key = typename T::key_type;
-    static_assert(MapKey<Key>, "a map's keys must be std::string, integers or enums to have a JSON form");
     static constexpr Map value{
         &TypeOf<Key>::value,
         &TypeOf<typename T::mapped_type>::value,
@@ -254,32 +251,9 @@ struct MapOf {
     };
 };
 
-/// The member that stands for an alternative of a variant: T::name if there is one, else the type's name.
-template <class T>
-consteval std::string_view alternative_name() {
-    if constexpr (NamesItself<T>) {
-        return T::name;
-    } else {
-        static_assert(std::is_class_v<T> || std::is_enum_v<T>,
-                      "an alternative of a variant must be a struct or an enum: its name tells it from the others");
-        static_assert(type_name<T>().find('<') == std::string_view::npos,
-                      "an alternative of a variant that is a template needs a static constexpr std::string_view name");
-        return type_name<T>();
-    }
-}
-
-consteval bool all_differ(std::span<const Alternative> alternatives) {
-    for (std::size_t i = 0; i < alternatives.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            if (alternatives[i].name == alternatives[j].name) return false;
-        }
-    }
-    return true;
-}
-
 template <class V, class T>
 inline constexpr Alternative alternative{
-    alternative_name<T>(),
+    stored_name<T>(),
     &TypeOf<T>::value,
     [](const void* variant) -> const void* { return std::get_if<T>(static_cast<const V*>(variant)); },
     [](void* variant) -> void* { return std::addressof(static_cast<V*>(variant)->template emplace<T>()); },
@@ -291,9 +265,6 @@ template <class... Ts>
 struct VariantOf<std::variant<Ts...>> {
     using V = std::variant<Ts...>;
     static constexpr Alternative alternatives[] = {alternative<V, Ts>...};
-    static_assert(
-        all_differ(alternatives),
-        "two alternatives of a variant have the same name; give one a static constexpr std::string_view name");
     static constexpr Variant value{
         alternatives,
         [](const void* variant) -> std::size_t { return static_cast<const V*>(variant)->index(); },
@@ -319,13 +290,8 @@ struct ObjectOf {
 };
 
 template <class T>
-inline constexpr bool unsupported = false;
-
-template <class T>
 consteval Type describe() {
-    if constexpr (std::is_const_v<T>) {
-        static_assert(unsupported<T>, "a field of a plain struct must not be const: decoding writes to it");
-    } else if constexpr (std::same_as<T, bool>) {
+    if constexpr (std::same_as<T, bool>) {
         return Type{Kind::boolean};
     } else if constexpr (Integer<T>) {
         return Type{std::is_signed_v<T> ? Kind::signed_integer : Kind::unsigned_integer, sizeof(T)};
@@ -352,14 +318,9 @@ consteval Type describe() {
         return Type{&MapOf<T>::value};
     } else if constexpr (GrowingSequence<T>) {
         return Type{&SequenceOf<T>::value};
-    } else if constexpr (std::is_class_v<T>) {
-        if constexpr (varve::detail::require_plain_struct<T>()) return Type{&ObjectOf<T>::value};
     } else {
-        static_assert(unsupported<T>,
-                      "a field of type T has no JSON form: use bool, a sized integer, double, std::string, an enum, "
-                      "varve::Time, a duration, optional, vector, array, map, variant or a plain struct of these");
+        return Type{&ObjectOf<T>::value};
     }
-    return Type{Kind::raw};  // after a failed assertion only
 }
 
 template <class T>

@@ -33,27 +33,6 @@ consteval std::size_t count_fields() {
     return count;
 }
 
-/// Refuses, with a sentence, what cannot be taken apart.
-template <class T>
-consteval bool require_plain_struct() {
-    constexpr bool aggregate = std::is_class_v<T> && std::is_aggregate_v<T>;
-    static_assert(aggregate,
-                  "T is not a plain struct: it has a constructor, a private or protected member, a virtual function or "
-                  "a base class that is not public");
-    if constexpr (aggregate) {
-        constexpr bool based = HasBase<T>;
-        static_assert(!based, "T is not a plain struct: it has a base class; make the base a field");
-        constexpr bool empty = requires {
-            T{};
-        };
-        static_assert(empty, "T is not a plain struct: T{} must be possible, so each field needs a default");
-        constexpr bool small = count_fields<T>() <= fields_max;
-        static_assert(small, "T is not a plain struct: it has more than 64 fields; group some of them in structs");
-        return !based && empty && small;
-    }
-    return false;
-}
-
 constexpr bool is_identifier_part(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            static_cast<unsigned char>(c) >= 0x80;

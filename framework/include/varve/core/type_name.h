@@ -54,4 +54,27 @@ consteval std::string_view qualified_type_name() {
     return detail::qualified(detail::spelled<T>());
 }
 
+namespace detail {
+
+constexpr bool is_identifier(std::string_view name) {
+    for (const char c : name) {
+        const bool is_part = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                             static_cast<unsigned char>(c) >= 0x80;
+        if (!is_part) return false;
+    }
+    return !name.empty();
+}
+
+}  // namespace detail
+
+/// What a type is called in the store: its own name, else the type's.
+template <class T>
+consteval std::string_view stored_name() {
+    if constexpr (NamesItself<T>) {
+        return T::name;
+    } else {
+        return type_name<T>();
+    }
+}
+
 }  // namespace varve

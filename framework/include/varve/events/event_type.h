@@ -31,21 +31,44 @@ namespace varve {
 
 template <class Event>
 constexpr std::string_view event_name() {
-    if constexpr (NamesItself<Event>) {
-        return Event::name;
-    } else {
-        return type_name<Event>();
-    }
+    return stored_name<Event>();
 }
 
 namespace detail {
+
 /// In a nested `struct Previous` that name means itself: it has no form before it.
 template <class Event>
 concept HasPrevious = requires {
     typename Event::Previous;
 }
 &&!std::same_as<typename Event::Previous, Event>;
+
+template <class Event>
+concept HasUpcast = requires(const typename Event::Previous& old) {
+    Event::upcast(old);
+};
+
+/// Why an event cannot be stored, or an old form of it not read.
+template <class Form>
+consteval auto refuse_form() {
+    if constexpr (RefusedJson<Form>::refused) {
+        return RefusedJson<Form>{};
+    } else if constexpr (!HasPrevious<Form>) {
+        return Fine{};
+    } else if constexpr (!HasUpcast<Form>) {
+        return Refused<Rule::has_no_upcast, Type<Form>>{};
+    } else {
+        return refuse_form<typename Form::Previous>();
+    }
+}
+template <class Event>
+using RefusedEvent = FirstRefused<RefusedName<Event>, decltype(refuse_form<Event>())>;
+
 }  // namespace detail
+
+/// T can be stored as an event.
+template <class T>
+concept EventType = !detail::RefusedEvent<T>::refused;
 
 template <class Event>
 constexpr int event_schema() {
@@ -56,10 +79,13 @@ constexpr int event_schema() {
     }
 }
 
-template <class Event>
+template <EventType Event>
 EventData encode_event(const Event& event) {
     return {.type = std::string{event_name<Event>()}, .schema = event_schema<Event>(), .data = json::encode(event)};
 }
+template <class Event, VARVE_WHY(detail::RefusedEvent<Event>)>
+requires(!EventType<Event>) EventData encode_event(const Event& event)
+VARVE_REFUSED;
 
 namespace detail {
 [[noreturn]] void throw_unreadable(const RecordedEvent& recorded, const std::string& why);
@@ -81,6 +107,28 @@ Event decode_event(const RecordedEvent& recorded) {
     if (!event) detail::throw_unreadable(recorded, event.error().message);
     return std::move(event).value();
 }
+
+namespace detail {
+
+/// Why a variant cannot be that of an aggregate's events.
+template <class Variant>
+struct RefusedEvents;
+template <class... Events>
+struct RefusedEvents<std::variant<Events...>> {
+    static consteval auto refuse() {
+        using Each = FirstRefused<RefusedEvent<Events>...>;
+        if constexpr (Each::refused) {
+            return Each{};
+        } else if constexpr (!all_differ({event_name<Events>()...})) {
+            return Refused<Rule::has_equal_events, Type<std::variant<Events...>>>{};
+        } else {
+            return Fine{};
+        }
+    }
+    static constexpr bool refused = decltype(refuse())::refused;
+};
+
+}  // namespace detail
 
 /// One of several events, found by its stored name. CorruptionError, naming stream and version, for any other.
 template <class Variant>

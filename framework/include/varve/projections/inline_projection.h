@@ -28,6 +28,9 @@ class ProjectionContext {
     RowsInTransaction<T> rows() {
         return tx_.rows<T>();
     }
+    template <class T, VARVE_WHY(detail::RefusedReadModel<T>)>
+    requires(!ReadModel<T>) detail::RefusedRows<T> rows()
+    VARVE_REFUSED;
 
   private:
     Transaction& tx_;
@@ -35,18 +38,40 @@ class ProjectionContext {
 };
 
 namespace detail {
+/// Whether a projection is there for at least one of the events.
 template <class Projection, class Variant>
-inline constexpr std::size_t events_projected = 0;
+inline constexpr bool projects = false;
 template <class Projection, class... Events>
-inline constexpr std::size_t events_projected<Projection, std::variant<Events...>> =
-    (0 + ... + (std::invocable<const Projection&, const Events&, ProjectionContext&> ? 1 : 0));
+inline constexpr bool projects<Projection, std::variant<Events...>> =
+    (std::invocable<Projection&, const Events&, ProjectionContext&> || ...);
+
+/// Whether it would pass over an event since its operator for this event is not const.
+template <class Projection, class Variant>
+inline constexpr bool projects_as_non_const = false;
+template <class Projection, class... Events>
+inline constexpr bool projects_as_non_const<Projection, std::variant<Events...>> =
+    ((std::invocable<Projection&, const Events&, ProjectionContext&> &&
+      !std::invocable<const Projection&, const Events&, ProjectionContext&>) ||
+     ...);
+
+template <class A, class Projection>
+consteval auto refuse_projection() {
+    if constexpr (RefusedAggregate<A>::refused) {
+        return RefusedAggregate<A>{};
+    } else if constexpr (!projects<Projection, typename A::Event>) {
+        return Refused<Rule::projects_nothing, Type<Projection>, Type<A>>{};
+    } else if constexpr (projects_as_non_const<Projection, typename A::Event>) {
+        return Refused<Rule::projects_as_non_const, Type<Projection>, Type<A>>{};
+    } else {
+        return Fine{};
+    }
+}
+template <class A, class Projection>
+struct RefusedProjection : decltype(refuse_projection<A, Projection>()) {};
 }  // namespace detail
 
-template <Aggregate A, class Projection>
-void Application::project(Projection projection) {
-    static_assert(
-        detail::events_projected<Projection, typename A::Event> > 0,
-        "the projection has no operator()(const Event&, ProjectionContext&) const for any event of the aggregate");
+template <class A, class Projection>
+requires(!detail::RefusedProjection<A, Projection>::refused) void Application::project(Projection projection) {
     add_projection(aggregate_type<A>(), NamedType::of<Projection>({}),
                    [projection = std::move(projection)](Transaction& tx, const DecidedEvent& decided) {
                        ProjectionContext context{tx, decided};

@@ -44,12 +44,6 @@ struct RowRange {
     bool descending = false;
 };
 
-template <class T>
-concept ReadModel = requires {
-    { *&T::table } -> std::convertible_to<std::string_view>;
-}
-&&std::default_initializable<T>;
-
 /// A row and its key.
 template <class T>
 struct RowOf {
@@ -64,17 +58,6 @@ store::Key row_key(std::string_view table, bool sorted, const RowKey& key);
 store::Query row_query(std::string_view table, bool sorted, const RowRange& range);
 RowKey row_key(const store::Key& key);
 [[noreturn]] void throw_unreadable_row(const store::Key& key, const std::string& why);
-
-template <ReadModel T>
-constexpr bool is_sorted() {
-    if constexpr (requires {
-                      { *&T::sorted } -> std::convertible_to<bool>;
-                  }) {
-        return T::sorted;
-    } else {
-        return false;
-    }
-}
 
 template <ReadModel T>
 void ensure_rows(RowTables& tables) {
@@ -93,6 +76,19 @@ template <ReadModel T>
 store::Key row_key_of(const RowKey& key) {
     return row_key(T::table, is_sorted<T>(), key);
 }
+
+/// Stands for the rows of what is no read model, so that the compiler says nothing more about them.
+template <class T>
+struct RefusedRows {
+    using Isolation = transactions::Isolation;
+    std::optional<T> get(const RowKey&, Isolation = Isolation::committed) const;
+    std::vector<std::optional<T>> get_all(const std::vector<RowKey>&, Isolation = Isolation::committed) const;
+    std::vector<RowOf<T>> range(const RowRange&, Isolation = Isolation::committed) const;
+    std::vector<RowOf<T>> all(Isolation = Isolation::committed) const;
+    void put(const RowKey&, const T&) const;
+    void erase(const RowKey&) const;
+    void update(const RowKey&, const auto&) const;
+};
 
 }  // namespace detail
 
@@ -131,7 +127,7 @@ class RowsInTransaction {
     Transaction& tx_;
 };
 
-template <class T>
+template <ReadModel T>
 auto Transaction::rows() {
     return RowsInTransaction<T>{*this};
 }
@@ -142,11 +138,8 @@ auto Transaction::rows() {
 ///
 /// Threads: all methods may be called from any thread. Errors: those of the store; ConflictError from snapshot and
 /// serializable reads of what never holds still. Lifetime: that of the application.
-template <class T>
+template <ReadModel T>
 class Rows {
-    static_assert(ReadModel<T>,
-                  "a read model is default constructible and has 'static constexpr std::string_view table'");
-
   public:
     using Isolation = transactions::Isolation;
 
@@ -213,7 +206,7 @@ class Rows {
     Application& application_;
 };
 
-template <class T>
+template <ReadModel T>
 Rows<T> Application::rows() {
     return Rows<T>{*this};
 }

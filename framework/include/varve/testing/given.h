@@ -2,10 +2,10 @@
 
 #include <varve/aggregates/aggregate.h>
 #include <varve/core/json.h>
+#include <varve/testing/assertion_failed.h>
 
 #include <concepts>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,12 +13,6 @@
 #include <vector>
 
 namespace varve::testing {
-
-/// What a test's `then` throws when it does not hold. Any test framework reports an exception with its message; none is
-/// needed here.
-struct AssertionFailed : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 
 namespace detail {
 
@@ -44,22 +38,40 @@ void expect_state(const Place& place, std::string_view aggregate, const std::str
                   const std::string& actual);
 [[noreturn]] void fail_state(const Place& place, std::string_view aggregate);
 
-template <class Aggregate, class Event>
-constexpr bool check_event() {
-    constexpr bool known = std::constructible_from<typename Aggregate::Event, const Event&>;
-    static_assert(known, "this is no event of the aggregate: its Event variant does not name it");
-    return known;
+template <class Variant, class Event>
+inline constexpr bool is_one_of = false;
+template <class... Events, class Event>
+inline constexpr bool is_one_of<std::variant<Events...>, Event> = (std::same_as<Event, Events> || ...);
+
+template <class A, class... Given>
+consteval auto refuse_given() {
+    using namespace varve::detail;
+    if constexpr (RefusedAggregate<A>::refused) {
+        return RefusedAggregate<A>{};
+    } else {
+        return FirstRefused<std::conditional_t<std::same_as<Given, EventData> || is_one_of<typename A::Event, Given>,
+                                               Fine, Refused<Rule::is_no_event, Type<Given>, Type<A>>>...>{};
+    }
 }
+template <class A, class... Events>
+using RefusedGiven = decltype(refuse_given<A, Events...>());
 
 /// Applies an event by way of its stored form, so that what does not survive being stored is found here.
-template <Aggregate A, class Event>
-EventData apply(A& state, const Event& event) {
+template <Aggregate A>
+EventData apply(A& state, EventData event) {
     RecordedEvent recorded;
     recorded.stream = std::string{A::name} + "-given";
     recorded.version = 1;
-    recorded.event = encode_event(event);
+    recorded.event = std::move(event);
     aggregate_type<A>().apply(&state, recorded);
     return recorded.event;
+}
+inline EventData stored(const EventData& event) {
+    return event;
+}
+template <class Event>
+EventData stored(const Event& event) {
+    return encode_event(event);
 }
 
 /// A check is a function of the state that returns false, or throws, if it does not hold.
@@ -75,18 +87,19 @@ void check_state(const Place& place, const A& state, Check&& check) {
 }  // namespace detail
 
 /// What follows from a command; see given().
-template <Aggregate A>
+template <class A>
 class Then {
   public:
     Then(A state, detail::Decided decided) : state_(std::move(state)), decided_(std::move(decided)) {}
 
     /// Exactly these events, in this order, field by field.
     template <class... Events>
-    const Then& then(const Events&... events) const {
-        (detail::check_event<A, Events>(), ...);
-        detail::expect_events(decided_, {encode_event(events)...});
+    requires(!detail::RefusedGiven<A, Events...>::refused) const Then& then(const Events&... events) const {
+        detail::expect_events(decided_, {detail::stored(events)...});
         return *this;
     }
+    template <class... Events, VARVE_WHY(detail::RefusedGiven<A, Events...>)>
+    requires(detail::RefusedGiven<A, Events...>::refused) const Then& then(const Events&... events) const VARVE_REFUSED;
     /// Accepted, and no event.
     const Then& then_nothing() const {
         detail::expect_events(decided_, {});
@@ -120,13 +133,13 @@ class Then {
 };
 
 /// An aggregate with a past; see given().
-template <Aggregate A>
+template <class A>
 class Given {
   public:
     explicit Given(A state) : state_(std::move(state)) {}
 
     template <class Command>
-    requires(varve::detail::aggregate_has_decide_for<A, Command>::value)
+    requires(Decides<A, Command>)
         [[nodiscard]] Then<A> when(const Command& command, const char* file = __builtin_FILE(),
                                    int line = __builtin_LINE()) const {
         const Decision<typename A::Event> decision = std::as_const(state_).decide(command);
@@ -135,10 +148,13 @@ class Given {
             .place = {file, line}, .command = std::string{type_name<Command>()}, .rejection = {}, .events = {}};
         if (decision.rejection() != nullptr) decided.rejection = *decision.rejection();
         for (const typename A::Event& event : decision.events()) {
-            decided.events.push_back(std::visit([&](const auto& one) { return detail::apply<A>(after, one); }, event));
+            decided.events.push_back(detail::apply<A>(after, EventVariant<typename A::Event>::encode(event)));
         }
         return {std::move(after), std::move(decided)};
     }
+    template <class Command, VARVE_WHY(varve::detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) Then<A> when(const Command& command)
+    const VARVE_REFUSED;
 
     /// What the past alone has led to: for events that change nothing a command would show.
     template <std::invocable<const A&> Check>
@@ -161,15 +177,20 @@ class Given {
 ///     given<Account>().when(Open{"Alice"}).then(Opened{"Alice"}).then_state([](const Account& a) { return a.open; });
 ///
 /// A `then` that does not hold throws AssertionFailed; its message shows what was expected and what was decided line by
-/// line, and names the fields that differ. Works with any test framework. Events go through their stored form.
+/// line, and names the fields that differ. Works with any test framework. Events go through their stored form; one of an
+/// old schema is given as what is stored:
+///
+///     given<Account>(EventData{.type = "Deposited", .schema = 1, .data = R"({"cents":50})"}).when(…)
 ///
 /// Threads: each call stands for itself.
-template <Aggregate A, class... Events>
-[[nodiscard]] Given<A> given(const Events&... events) {
-    (detail::check_event<A, Events>(), ...);
+template <class A, class... Events>
+requires(!detail::RefusedGiven<A, Events...>::refused) [[nodiscard]] Given<A> given(const Events&... events) {
     A state{};
-    (detail::apply<A>(state, events), ...);
+    (detail::apply<A>(state, detail::stored(events)), ...);
     return Given<A>{std::move(state)};
 }
+template <class A, class... Events, VARVE_WHY(detail::RefusedGiven<A, Events...>)>
+requires(detail::RefusedGiven<A, Events...>::refused) Given<A> given(const Events&... events)
+VARVE_REFUSED;
 
 }  // namespace varve::testing
