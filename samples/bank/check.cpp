@@ -137,17 +137,22 @@ class Auditor {
     }
 
     void apply(const std::string& id, Folded& folded, const varve::RecordedEvent& recorded) {
-        const Account::Event event = varve::EventVariant<Account::Event>::decode(recorded);
-        std::visit([&](const auto& one) { folded.account.apply(one); }, event);
         ++events_;
-        if (const auto* deposited = std::get_if<Deposited>(&event)) {
-            count(deposited->cents, deposited->transfer, in_);
-        } else if (const auto* withdrawn = std::get_if<Withdrawn>(&event)) {
-            count(-withdrawn->cents, withdrawn->transfer, out_);
+        for (const Account::Event& event : varve::EventVariant<Account::Event>::decode(recorded)) {
+            std::visit([&](const auto& one) { folded.account.apply(one); }, event);
+            count(event);
         }
         if (folded.account.balance < 0) {
             negative_.breaks(id + ": " + money_text(folded.account.balance) + " at version " +
                              std::to_string(recorded.version));
+        }
+    }
+
+    void count(const Account::Event& event) {
+        if (const auto* deposited = std::get_if<Deposited>(&event)) {
+            count(deposited->cents, deposited->transfer, in_);
+        } else if (const auto* withdrawn = std::get_if<Withdrawn>(&event)) {
+            count(-withdrawn->cents, withdrawn->transfer, out_);
         }
     }
 

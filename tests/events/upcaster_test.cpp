@@ -140,6 +140,77 @@ TEST_F(Upcaster, an_unknown_event_is_refused_with_the_name_that_was_meant) {
     EXPECT_NE(message.find("no event of this name (did you mean 'Deposited'?"), std::string::npos) << message;
 }
 
+// What was one event came to be two; and one that nobody needs became none.
+namespace split {
+struct Paid {
+    std::int64_t cents = 0;
+};
+struct Shipped {
+    std::string address;
+    struct Previous {
+        std::string address;
+        std::int64_t cents = 0;
+    };
+    static std::vector<std::variant<Shipped, Paid>> upcast(const Previous& old) {
+        return {Paid{old.cents}, Shipped{old.address}};
+    }
+};
+struct Noticed {
+    struct Previous {};
+    static std::vector<Noticed> upcast(const Previous&) { return {}; }
+};
+struct Sold {
+    struct Previous {
+        std::int64_t cents = 0;
+    };
+    static Paid upcast(const Previous& old) { return {old.cents}; }
+};
+
+struct Order {
+    static constexpr std::string_view name = "order";
+    static constexpr SnapshotPolicy snapshots{.every_slots = 2};
+    using Event = std::variant<Paid, Shipped, Noticed, Sold>;
+
+    std::vector<std::string> seen;
+
+    void apply(const Paid& e) { seen.push_back("paid " + std::to_string(e.cents)); }
+    void apply(const Shipped& e) { seen.push_back("shipped to " + e.address); }
+    void apply(const Noticed&) { seen.push_back("noticed"); }
+    void apply(const Sold&) { seen.push_back("sold"); }
+    Decision<Event> decide(const Shipped& e) const { return e; }
+};
+}  // namespace split
+
+TEST_F(Upcaster, an_old_event_may_become_several_others_or_none) {
+    using split::Order;
+    const std::vector<std::string> expected{"paid 5", "shipped to Rome", "paid 7", "shipped to Oslo"};
+    {
+        Application program{store};
+        const std::vector<EventData> old{
+            {"Shipped", 1, R"({"address":"Rome","cents":5})"}, {"Noticed", 1, "{}"}, {"Sold", 1, R"({"cents":7})"}};
+        ASSERT_TRUE(program.events().append("order-1", old, Expected::none()));
+        ASSERT_TRUE(program.execute<Order>("1", split::Shipped{"Oslo"}));
+        EXPECT_EQ(program.load<Order>("1").state.seen, expected);
+
+        const Stream stream = program.history<Order>("1");
+        ASSERT_EQ(stream.events.size(), 4u) << "what is stored keeps its number and its indexes";
+        std::vector<std::size_t> parts;
+        for (const RecordedEvent& event : stream.events) {
+            EXPECT_EQ(event.index, event.version == 1 ? parts.size() : 0);
+            parts.push_back(EventVariant<Order::Event>::decode(event).size());
+        }
+        EXPECT_EQ(parts, (std::vector<std::size_t>{2, 0, 1, 1}));
+        const auto first = EventVariant<Order::Event>::decode(stream.events[0]);
+        EXPECT_EQ(std::get<split::Paid>(first.at(0)).cents, 5);
+        EXPECT_EQ(std::get<split::Shipped>(first.at(1)).address, "Rome");
+    }
+    Application again{store};
+    EXPECT_EQ(again.load<Order>("1").state.seen, expected);
+    const SnapshotCheck check = again.check_snapshot<Order>("1");
+    EXPECT_EQ(check.version, 2);
+    EXPECT_TRUE(check.holds());
+}
+
 struct Registered {
     std::string name;
 };

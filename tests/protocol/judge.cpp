@@ -51,7 +51,7 @@ void judge_bank(Application& application, const Record& record, const Scale& sca
         const std::string id = std::to_string(i);
         std::int64_t cents = 0;
         for (const RecordedEvent& one : application.history<Account>(id).events) {
-            const auto event = EventVariant<Account::Event>::decode(one);
+            const auto event = EventVariant<Account::Event>::decode(one).front();
             std::visit([&](const auto& e) { ++events[e.operation]; }, event);
             if (const auto* deposited = std::get_if<Deposited>(&event)) cents += deposited->cents;
             if (const auto* withdrawn = std::get_if<Withdrawn>(&event)) cents -= withdrawn->cents;

@@ -25,6 +25,11 @@ struct Closed {
     std::set<int> field;
 #elif defined(WITHOUT_UPCAST)
     struct Previous {};
+#elif defined(WITH_UPCAST_TO_A_STRANGER)
+    struct Previous {};
+    static std::vector<std::variant<Opened, Stranger>> upcast(const Previous&) {
+        return {Stranger{}};
+    }
 #elif defined(WITH_SET_IN_PREVIOUS)
     struct Previous {
         std::set<int> field;
@@ -36,8 +41,8 @@ struct Closed {
     struct Previous {
         int why = 0;
     };
-    static Closed upcast(const Previous&) {
-        return {};
+    static std::vector<std::variant<Opened, Closed>> upcast(const Previous&) {
+        return {Closed{}, Opened{}};
     }
 #endif
 };

@@ -89,13 +89,14 @@ Statement statement_of(varve::Application& bank, const Asked& asked) {
     Statement statement{.account = asked.account, .owner = {}, .lines = {}};
     Account account;
     for (const varve::RecordedEvent& recorded : past.events) {
-        const Account::Event event = varve::EventVariant<Account::Event>::decode(recorded);
-        std::visit([&](const auto& one) { account.apply(one); }, event);
-        StatementLine& line = statement.lines.emplace_back();
-        std::visit(Describe{line}, event);
-        line.version = statement.version = recorded.version;
-        line.time = recorded.time;
-        line.balance = account.balance;
+        for (const Account::Event& event : varve::EventVariant<Account::Event>::decode(recorded)) {
+            std::visit([&](const auto& one) { account.apply(one); }, event);
+            StatementLine& line = statement.lines.emplace_back();
+            std::visit(Describe{line}, event);
+            line.version = statement.version = recorded.version;
+            line.time = recorded.time;
+            line.balance = account.balance;
+        }
     }
     statement.owner = account.owner;
     statement.balance = account.balance;

@@ -125,8 +125,8 @@ const AggregateType& aggregate_type() {
             },
         .apply =
             [](void* state, const RecordedEvent& recorded) {
-                std::visit([state](const auto& event) { static_cast<A*>(state)->apply(event); },
-                           EventVariant<typename A::Event>::decode(recorded));
+                EventVariant<typename A::Event>::decode(
+                    recorded, [state](const auto& event) { static_cast<A*>(state)->apply(event); });
             },
         .bytes = [](const void* state) { return detail::state_bytes(*static_cast<const A*>(state)); },
         .snapshots = detail::snapshot_type<A>(),

@@ -6,7 +6,6 @@
 #include <varve/events/event.h>
 
 #include <concepts>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +27,17 @@ namespace varve {
 //
 // Its schema version is 1 + that of `Previous`; without one it is 1. Events written by a NEWER schema than this program
 // knows are a CorruptionError, never guessed at.
+//
+// An old form may be read as another event of its aggregate, or as several, by an upcast that returns a vector of a
+// variant of them. What is stored stays one event with one index: its parts have none of their own, only their order.
+//
+//     struct Sold {                        // was one event together with Shipped
+//         std::int64_t cents = 0;
+//         struct Previous { std::int64_t cents = 0; std::string address; };
+//         static std::vector<std::variant<Sold, Shipped>> upcast(const Previous& old) {
+//             return {Sold{old.cents}, Shipped{old.address}};
+//         }
+//     };
 
 template <class Event>
 constexpr std::string_view event_name() {
@@ -88,27 +98,74 @@ requires(!EventType<Event>) EventData encode_event(const Event& event)
 VARVE_REFUSED;
 
 namespace detail {
+
 [[noreturn]] void throw_unreadable(const RecordedEvent& recorded, const std::string& why);
 [[noreturn]] void throw_unknown_event(const RecordedEvent& recorded, std::vector<std::string> known);
-}  // namespace detail
 
-/// Reads an event of one type, upcasting from the schema it was stored in.
-template <class Event>
-Event decode_event(const RecordedEvent& recorded) {
-    constexpr int schema = event_schema<Event>();
-    if (recorded.event.schema < schema) {
-        if constexpr (schema > 1) return Event::upcast(decode_event<typename Event::Previous>(recorded));
+/// What an upcast returns: `found(event)` for each event in it.
+template <class T, class Found>
+void each_upcast(T&& upcast, Found& found) {
+    using Upcast = std::remove_cvref_t<T>;
+    if constexpr (is_a<std::vector, Upcast>) {
+        for (auto& one : upcast) each_upcast(std::move(one), found);
+    } else if constexpr (is_a<std::variant, Upcast>) {
+        std::visit([&](auto& one) { found(std::move(one)); }, upcast);
+    } else {
+        found(std::forward<T>(upcast));
     }
-    if (recorded.event.schema != schema) {
-        detail::throw_unreadable(recorded, "its schema is version " + std::to_string(recorded.event.schema) +
-                                               ", this program knows versions 1 to " + std::to_string(schema));
-    }
-    Result<Event, json::DecodeError> event = json::decode<Event>(recorded.event.data);
-    if (!event) detail::throw_unreadable(recorded, event.error().message);
-    return std::move(event).value();
 }
 
-namespace detail {
+/// Reads `recorded` as the form that it was stored in, and `found(event)` for each event that this has become.
+template <class Form, class Found>
+void read_form(const RecordedEvent& recorded, int newest, Found&& found) {
+    constexpr int schema = event_schema<Form>();
+    if constexpr (schema > 1) {
+        if (recorded.event.schema < schema) {
+            using Old = typename Form::Previous;
+            return read_form<Old>(recorded, newest, [&]<class Event>(Event&& event) {
+                if constexpr (std::same_as<std::remove_cvref_t<Event>, Old>) {
+                    each_upcast(Form::upcast(event), found);
+                } else {
+                    found(std::forward<Event>(event));
+                }
+            });
+        }
+    }
+    if (recorded.event.schema != schema) {
+        throw_unreadable(recorded, "its schema is version " + std::to_string(recorded.event.schema) +
+                                       ", this program knows versions 1 to " + std::to_string(newest));
+    }
+    Result<Form, json::DecodeError> event = json::decode<Form>(recorded.event.data);
+    if (!event) throw_unreadable(recorded, event.error().message);
+    found(std::move(*event));
+}
+
+/// What upcasts of `Form` and of its older forms return, and is neither one of `Events` nor the form that it leads to.
+template <class Upcast, class Form, class... Events>
+consteval auto refuse_upcast() {
+    if constexpr (is_a<std::vector, Upcast>) {
+        return refuse_upcast<typename Upcast::value_type, Form, Events...>();
+    } else if constexpr (is_a<std::variant, Upcast>) {
+        return []<class... Ts>(std::type_identity<std::variant<Ts...>>) {
+            return FirstRefused<decltype(refuse_upcast<Ts, Form, Events...>())...>{};
+        }(std::type_identity<Upcast>{});
+    } else if constexpr ((std::same_as<Upcast, Form> || ... || std::same_as<Upcast, Events>)) {
+        return Fine{};
+    } else {
+        return Refused<Rule::is_no_event_of_it, Type<Upcast>, Type<Form>>{};
+    }
+}
+template <class Form, class... Events>
+consteval auto refuse_upcasts() {
+    if constexpr (HasPrevious<Form>) {
+        using Old = typename Form::Previous;
+        using Upcast = std::remove_cvref_t<decltype(Form::upcast(std::declval<const Old&>()))>;
+        return FirstRefused<decltype(refuse_upcast<Upcast, Form, Events...>()),
+                            decltype(refuse_upcasts<Old, Events...>())>{};
+    } else {
+        return Fine{};
+    }
+}
 
 /// Why a variant cannot be that of an aggregate's events.
 template <class Variant>
@@ -122,7 +179,7 @@ struct RefusedEvents<std::variant<Events...>> {
         } else if constexpr (!all_differ({event_name<Events>()...})) {
             return Refused<Rule::has_equal_events, Type<std::variant<Events...>>>{};
         } else {
-            return Fine{};
+            return FirstRefused<decltype(refuse_upcasts<Events, Events...>())...>{};
         }
     }
     static constexpr bool refused = decltype(refuse())::refused;
@@ -142,13 +199,18 @@ struct EventVariant<std::variant<Events...>> {
         return std::visit([](const auto& one) { return encode_event(one); }, event);
     }
 
-    static Any decode(const RecordedEvent& recorded) {
-        std::optional<Any> event;
+    /// Upcast from the schema that it was stored in: `found(event)` for what it has become, in order. Most become one.
+    template <class Found>
+    static void decode(const RecordedEvent& recorded, Found&& found) {
         const bool known = ((recorded.event.type == event_name<Events>() &&
-                             (event.emplace(std::in_place_type<Events>, decode_event<Events>(recorded)), true)) ||
+                             (detail::read_form<Events>(recorded, event_schema<Events>(), found), true)) ||
                             ...);
         if (!known) detail::throw_unknown_event(recorded, {std::string{event_name<Events>()}...});
-        return std::move(*event);
+    }
+    static std::vector<Any> decode(const RecordedEvent& recorded) {
+        std::vector<Any> events;
+        decode(recorded, [&](auto&& event) { events.emplace_back(std::forward<decltype(event)>(event)); });
+        return events;
     }
 };
 
