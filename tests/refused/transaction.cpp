@@ -41,7 +41,7 @@ struct Projection {
     void operator()(const Opened&, varve::ProjectionContext&) {}
 #else
     void operator()(const Opened&, varve::ProjectionContext& context) const {
-        context.rows<Row>().erase("alice");
+        context.effect(Stranger{});
     }
 #endif
 };

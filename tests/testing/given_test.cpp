@@ -38,6 +38,39 @@ TEST(Given, expectations_that_hold_pass) {
     EXPECT_EQ(given<Account>(Deposited{50}).when(Deposit{7}).state().balance, 57);
 }
 
+struct Renamed {
+    std::int64_t minor = 0;
+    struct Previous {
+        std::int64_t cents = 0;
+    };
+    static Renamed upcast(const Previous& old) { return {old.cents}; }
+};
+struct Purse {
+    static constexpr std::string_view name = "purse";
+    using Event = std::variant<Renamed>;
+    std::int64_t minor = 0;
+    void apply(const Renamed& e) { minor += e.minor; }
+    Decision<Event> decide(const Deposit& c) const {
+        if (c.cents < 0) return Decision<Event>{Renamed{0}}.effect(Opened{"nobody"}).effect(Opened{"the police"});
+        return Renamed{c.cents};
+    }
+};
+
+TEST(Given, an_event_of_an_old_schema_is_given_as_it_is_stored) {
+    given<Purse>(EventData{.type = "Renamed", .schema = 1, .data = R"({"cents":5})"}, Renamed{2})
+        .when(Deposit{1})
+        .then(Renamed{1})
+        .then_state([](const Purse& purse) { EXPECT_EQ(purse.minor, 8); });
+}
+
+TEST(Given, effects_are_compared_like_events) {
+    EXPECT_NO_THROW(
+        given<Purse>().when(Deposit{-1}).then(Renamed{0}).then_effects(Opened{"nobody"}, Opened{"the police"}));
+    EXPECT_NO_THROW(given<Purse>().when(Deposit{1}).then_effects());
+    EXPECT_TRUE(has(failure_of([] { given<Purse>().when(Deposit{-1}).then_effects(Opened{"nobody"}); }),
+                    "Deposit led to other effects"));
+}
+
 TEST(Given, other_events_are_shown_with_the_fields_that_differ) {
     const std::string message =
         failure_of([] { given<Account>(Deposited{50}).when(Withdraw{20}).then(Withdrawn{30}); });

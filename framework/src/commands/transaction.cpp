@@ -33,13 +33,31 @@ Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_
     return aggregates_.emplace(std::move(stream), std::move(touched)).first->second;
 }
 
-void Transaction::record(Touched& touched, EventData data, const void* event) {
+namespace {
+
+/// What an event or effect takes in a slot, at most.
+std::size_t stored_bytes(const EventData& data) {
     constexpr std::size_t json_around_bytes = 48;
+    return data.type.size() + data.data.size() + json_around_bytes;
+}
+
+}  // namespace
+
+void Transaction::add_effect(EventData effect) {
     ++changes_;
-    event_bytes_ += data.type.size() + data.data.size() + json_around_bytes;
+    event_bytes_ += stored_bytes(effect);
+    effects_.push_back(std::move(effect));
+}
+
+void Transaction::record(Touched& touched, EventData data, const void* event) {
+    ++changes_;
+    event_bytes_ += stored_bytes(data);
     touched.events.push_back({commands_.size() - 1, std::move(data)});
-    const DecidedEvent decided{
-        .aggregate_id = touched.id, .version = touched.seen.head + 1, .time = now_, .event = event};
+    const DecidedEvent decided{.aggregate_id = touched.id,
+                               .version = touched.seen.head + 1,
+                               .time = now_,
+                               .metadata = commands_.back(),
+                               .event = event};
     const auto [first, last] = world_.projections.equal_range(touched.type->named.name);
     for (auto projection = first; projection != last; ++projection) projection->second.run(*this, decided);
 }

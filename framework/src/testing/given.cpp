@@ -42,6 +42,11 @@ void expect_events(const Decided& decided, const std::vector<EventData>& expecte
     if (!diff.fields.empty()) fail(decided.place, decided.command + " led to other events" + shown(diff));
 }
 
+void expect_effects(const Decided& decided, const std::vector<EventData>& expected) {
+    const JsonDiff diff = diff_json(list(expected), list(decided.effects));
+    if (!diff.fields.empty()) fail(decided.place, decided.command + " led to other effects" + shown(diff));
+}
+
 void expect_rejection(const Decided& decided, std::string_view code) {
     if (decided.rejection && decided.rejection->code == code) return;
     const std::string expected = "expected was that it is rejected with \"" + std::string{code} + "\"";

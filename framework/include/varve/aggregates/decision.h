@@ -1,5 +1,8 @@
 #pragma once
 
+#include <varve/core/error.h>
+#include <varve/events/event_type.h>
+
 #include <concepts>
 #include <string>
 #include <type_traits>
@@ -27,6 +30,10 @@ inline Rejection reject(std::string code, std::string message = {}) {
 ///         if (c.cents > balance) return reject("insufficient_funds");
 ///         return Withdrawn{c.cents};                       // or: return {Withdrawn{…}, LimitReached{}};
 ///     }
+///
+/// What shall be done outside the store once these events are committed goes with them (Transaction::effect):
+///
+///         return Decision<Event>{Withdrawn{c.cents}}.effect(SendReceipt{c.to});
 template <class Event>
 class [[nodiscard]] Decision {
   public:
@@ -41,6 +48,16 @@ class [[nodiscard]] Decision {
         (list.emplace_back(std::forward<Some>(events)), ...);
     }
 
+    /// InvalidError after a rejection, which is not committed.
+    template <EventType Effect>
+    Decision&& effect(const Effect& effect) && {
+        if (rejection() != nullptr) throw InvalidError("a rejected command has no effects; nothing of it is committed");
+        effects_.push_back(encode_event(effect));
+        return std::move(*this);
+    }
+    template <class Effect, VARVE_WHY(detail::RefusedEvent<Effect>)>
+    requires(!EventType<Effect>) Decision && effect(const Effect& effect) && VARVE_REFUSED;
+
     const Rejection* rejection() const { return std::get_if<1>(&state_); }
     /// Empty if it is a rejection.
     const std::vector<Event>& events() const {
@@ -48,9 +65,11 @@ class [[nodiscard]] Decision {
         const auto* events = std::get_if<0>(&state_);
         return events ? *events : none;
     }
+    const std::vector<EventData>& effects() const { return effects_; }
 
   private:
     std::variant<std::vector<Event>, Rejection> state_;
+    std::vector<EventData> effects_;
 };
 
 }  // namespace varve

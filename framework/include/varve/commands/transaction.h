@@ -30,6 +30,7 @@ struct DecidedEvent {
     std::string_view aggregate_id;
     Version version;  ///< of the slot it will be in
     Time time;
+    const Metadata& metadata;
     const void* event;  ///< the aggregate's Event variant
 };
 
@@ -82,6 +83,7 @@ class Transaction {
             std::visit([&](const auto& one) { own.apply(one); }, event);
             record(touched, EventVariant<typename A::Event>::encode(event), &event);
         }
+        for (const EventData& effect : decision.effects()) add_effect(effect);
     }
     template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
     requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
@@ -112,7 +114,7 @@ class Transaction {
     /// struct, named like an event.
     template <EventType Effect>
     void effect(const Effect& effect) {
-        effects_.push_back(encode_event(effect));
+        add_effect(encode_event(effect));
     }
     template <class Effect, VARVE_WHY(detail::RefusedEvent<Effect>)>
     requires(!EventType<Effect>) void effect(const Effect& effect) VARVE_REFUSED;
@@ -190,6 +192,7 @@ class Transaction {
     Touched& touch(const AggregateType& type, std::string_view id);
     TouchedRow& touch(const store::Key& key);
     void record(Touched& touched, EventData data, const void* event);
+    void add_effect(EventData effect);
     /// What the body has decided.
     transactions::Plan plan() const;
     /// What it has read, as if it had decided nothing.
@@ -215,8 +218,8 @@ class Transaction {
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<EventData> effects_;
-    std::size_t changes_ = 0;      // events and rows so far
-    std::size_t event_bytes_ = 0;  // that these events take in slots, at most
+    std::size_t changes_ = 0;      // events, rows and effects so far
+    std::size_t event_bytes_ = 0;  // that these events and effects take in slots, at most
     std::optional<Rejection> rejection_;
 };
 

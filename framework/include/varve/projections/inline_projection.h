@@ -24,6 +24,8 @@ class ProjectionContext {
     std::string_view aggregate_id() const { return event_.aggregate_id; }
     Version version() const { return event_.version; }
     Time time() const { return event_.time; }
+    /// Of the command that decided the event: its id, correlation and causation, and the headers of its caller.
+    const Metadata& metadata() const { return event_.metadata; }
     template <ReadModel T>
     RowsInTransaction<T> rows() {
         return tx_.rows<T>();
@@ -31,6 +33,14 @@ class ProjectionContext {
     template <class T, VARVE_WHY(detail::RefusedReadModel<T>)>
     requires(!ReadModel<T>) detail::RefusedRows<T> rows()
     VARVE_REFUSED;
+
+    /// Something to be done outside the store once the event is committed, as Transaction::effect.
+    template <EventType Effect>
+    void effect(const Effect& effect) {
+        tx_.effect(effect);
+    }
+    template <class Effect, VARVE_WHY(detail::RefusedEvent<Effect>)>
+    requires(!EventType<Effect>) void effect(const Effect& effect) VARVE_REFUSED;
 
   private:
     Transaction& tx_;

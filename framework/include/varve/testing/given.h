@@ -28,10 +28,12 @@ struct Decided {
     std::string command;                 ///< "Withdraw"
     std::optional<Rejection> rejection;  ///< empty: it was accepted
     std::vector<EventData> events;
+    std::vector<EventData> effects;
 };
 
 // Each throws AssertionFailed unless it holds.
 void expect_events(const Decided& decided, const std::vector<EventData>& expected);
+void expect_effects(const Decided& decided, const std::vector<EventData>& expected);
 void expect_rejection(const Decided& decided, std::string_view code);
 void expect_message(const Decided& decided, std::string_view message);
 void expect_state(const Place& place, std::string_view aggregate, const std::string& expected,
@@ -100,6 +102,12 @@ class Then {
     }
     template <class... Events, VARVE_WHY(detail::RefusedGiven<A, Events...>)>
     requires(detail::RefusedGiven<A, Events...>::refused) const Then& then(const Events&... events) const VARVE_REFUSED;
+    /// Exactly these effects, in this order, field by field.
+    template <EventType... Effects>
+    const Then& then_effects(const Effects&... effects) const {
+        detail::expect_effects(decided_, {encode_event(effects)...});
+        return *this;
+    }
     /// Accepted, and no event.
     const Then& then_nothing() const {
         detail::expect_events(decided_, {});
@@ -144,8 +152,11 @@ class Given {
                                    int line = __builtin_LINE()) const {
         const Decision<typename A::Event> decision = std::as_const(state_).decide(command);
         A after = state_;
-        detail::Decided decided{
-            .place = {file, line}, .command = std::string{type_name<Command>()}, .rejection = {}, .events = {}};
+        detail::Decided decided{.place = {file, line},
+                                .command = std::string{type_name<Command>()},
+                                .rejection = {},
+                                .events = {},
+                                .effects = decision.effects()};
         if (decision.rejection() != nullptr) decided.rejection = *decision.rejection();
         for (const typename A::Event& event : decision.events()) {
             decided.events.push_back(detail::apply<A>(after, EventVariant<typename A::Event>::encode(event)));
