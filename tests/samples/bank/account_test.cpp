@@ -1,9 +1,11 @@
 #include "account.h"
 
+#include "balances.h"
 #include "money.h"
 #include "payments.h"
 
 #include <varve/testing/given.h>
+#include <varve/testing/stored_shapes.h>
 
 #include <gtest/gtest.h>
 
@@ -43,6 +45,10 @@ TEST(Account, a_frozen_one_receives_and_does_not_pay) {
         account.when(Freeze{}).then_nothing();
         account.when(Unfreeze{}).then(Unfrozen{}).then_state([](const Account& a) { return !a.frozen; });
     });
+}
+
+TEST(Bank, reads_what_it_has_stored) {
+    EXPECT_NO_THROW((varve::testing::stored_shapes<Account, Balance>(BANK_SHAPES)));
 }
 
 TEST(Money, is_written_and_read_in_cents) {
