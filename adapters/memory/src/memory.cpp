@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <shared_mutex>
 
@@ -62,20 +63,17 @@ using ByName = tbb::concurrent_unordered_map<std::string, Value, std::hash<std::
 /// smaller ones are there.
 class ChangeOrder {
   public:
-    /// `before` is what `after` replaces; one of them may be null.
-    void replace(const StoredItem& before, const std::shared_ptr<Stored>& after) {
-        std::map<Position, StoredItem>::node_type node;
+    using Node = std::map<Position, StoredItem>::node_type;
+
+    /// `before` is what `after` replaces; one of them may be null. `node` is there if `before` is not.
+    void replace(const StoredItem& before, const std::shared_ptr<Stored>& after, Node node) noexcept {
         const std::lock_guard lock{mutex_};
         if (before) node = latest_.extract(before->position);
         if (!after) return;
         after->position = ++last_;
-        if (node) {
-            node.key() = last_;
-            node.mapped() = after;
-            latest_.insert(latest_.end(), std::move(node));
-        } else {
-            latest_.emplace_hint(latest_.end(), last_, after);
-        }
+        node.key() = last_;
+        node.mapped() = after;
+        latest_.insert(latest_.end(), std::move(node));
     }
 
     Found list(Position after, std::size_t limit) const {
@@ -158,23 +156,13 @@ class MemoryStore final : public ItemStore {
     std::vector<WriteAnswer> write(std::span<const Write> writes) override {
         check(writes, Batch::independent);
         for (const Write& one : writes) check(table(one.key.table).schema, one, options_.item_bytes_max);
-        std::vector<WriteAnswer> answers;
-        for (const Write& one : writes) {
-            Table& target = table(one.key.table);
-            Partition& partition = target.partitions[one.key.partition];
-            const std::lock_guard lock{partition.mutex};
-            const StoredItem current = partition.find(one.key.sort);
-            if (!holds(one.condition, item_of(current))) {
-                answers.emplace_back(Refused{copy(current)});
-                continue;
+        std::vector<WriteAnswer> answers(writes.size());
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            try {
+                answers[i] = write(writes[i]);
+            } catch (const std::bad_alloc&) {  // the rest of the batch is not lost for it
+                answers[i] = Failure{.kind = ErrorKind::unavailable, .in_doubt = false, .message = "out of memory"};
             }
-            std::optional<Item> after = apply(one, item_of(current));
-            if (auto failure = beyond_limit(one.key, after)) {
-                answers.emplace_back(*std::move(failure));
-                continue;
-            }
-            commit(target, partition, one.key, current, std::move(after));
-            answers.emplace_back(Applied{});
         }
         return answers;
     }
@@ -205,10 +193,14 @@ class MemoryStore final : public ItemStore {
         for (std::size_t i = 0; i < writes.size(); ++i) {
             if (auto failure = beyond_limit(writes[i].key, after[i])) return *std::move(failure);
         }
+        std::vector<Prepared> all;
+        all.reserve(writes.size());
         for (std::size_t i = 0; i < writes.size(); ++i) {
             if (std::holds_alternative<Check>(writes[i].action)) continue;
-            commit(table(writes[i].key.table), *partitions[i], writes[i].key, before[i], std::move(after[i]));
+            all.push_back(
+                prepare(table(writes[i].key.table), *partitions[i], writes[i].key, before[i], std::move(after[i])));
         }
+        for (Prepared& one : all) commit(std::move(one));
         return Applied{};
     }
 
@@ -299,19 +291,55 @@ class MemoryStore final : public ItemStore {
                        .message = too_large(key, bytes(key, *item), options_.item_bytes_max)};
     }
 
-    /// The caller holds the partition's lock. The change is numbered before anybody can see it in its place.
-    static void commit(Table& table, Partition& partition, const Key& key, const StoredItem& before,
-                       std::optional<Item> after) {
-        if (!after) {
-            if (before) table.order.replace(before, nullptr);
-            partition.items.erase(key.sort);
-            return;
-        }
+    WriteAnswer write(const Write& one) {
+        Table& target = table(one.key.table);
+        Partition& partition = target.partitions[one.key.partition];
+        const std::lock_guard lock{partition.mutex};
+        const StoredItem current = partition.find(one.key.sort);
+        if (!holds(one.condition, item_of(current))) return Refused{copy(current)};
+        std::optional<Item> after = apply(one, item_of(current));
+        if (auto failure = beyond_limit(one.key, after)) return *std::move(failure);
+        commit(prepare(target, partition, one.key, current, std::move(after)));
+        return Applied{};
+    }
+
+    /// All the memory that a change takes, so that what has begun is done: a change cannot run out of it half way.
+    struct Prepared {
+        Table& table;
+        Partition& partition;
+        const SortKey& sort;
+        StoredItem before;
+        std::shared_ptr<Stored> after;                       // null: erased
+        std::map<SortKey, StoredItem>::node_type item = {};  // the next two unless there was an item before
+        ChangeOrder::Node order = {};
+    };
+    static Prepared prepare(Table& table, Partition& partition, const Key& key, StoredItem before,
+                            std::optional<Item> after) {
+        Prepared prepared{
+            .table = table, .partition = partition, .sort = key.sort, .before = std::move(before), .after = nullptr};
+        if (!after) return prepared;
         const std::size_t size = bytes(key, *after);
-        auto stored =
+        prepared.after =
             std::make_shared<Stored>(Stored{.record = {.key = key, .item = *std::move(after)}, .bytes = size});
-        table.order.replace(before, stored);
-        partition.items.insert_or_assign(key.sort, std::move(stored));
+        if (prepared.before) return prepared;
+        std::map<SortKey, StoredItem> items{{key.sort, prepared.after}};
+        std::map<Position, StoredItem> order{{0, prepared.after}};
+        prepared.item = items.extract(items.begin());
+        prepared.order = order.extract(order.begin());
+        return prepared;
+    }
+
+    /// The caller holds the partition's lock. The change is numbered before anybody can see it in its place.
+    static void commit(Prepared change) noexcept {
+        auto& items = change.partition.items;
+        change.table.order.replace(change.before, change.after, std::move(change.order));
+        if (!change.after) {
+            items.erase(change.sort);
+        } else if (change.before) {
+            items.find(change.sort)->second = std::move(change.after);
+        } else {
+            items.insert(std::move(change.item));
+        }
     }
 
     const Options options_;

@@ -96,8 +96,8 @@ void Repository::remember(const AggregateType& type, const std::string& stream, 
              {});
     } catch (...) {
         // What has been committed is not undone by a bytes() that throws. The next load reads it.
-        coordinator_.runtime().log.get().write(LogLevel::warning,
-                                               "the state of stream '" + stream + "' is not remembered");
+        try_to_log(coordinator_.runtime().log, LogLevel::warning,
+                   [&] { return "the state of stream '" + stream + "' is not remembered"; });
     }
 }
 

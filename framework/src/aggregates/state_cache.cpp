@@ -72,14 +72,14 @@ void StateCache::put(const AggregateType& type, const std::string& stream, Known
     std::list<Entry> gone;  // destroyed when the lock is no longer held
 
     const std::lock_guard lock{part.mutex};
-    std::size_t before = part.bytes;
-    const auto remove = [&](std::list<Entry>::iterator entry) {
-        part.bytes -= entry->bytes;
-        part.by_stream.erase(entry->stream);
-        gone.splice(gone.end(), part.recent, entry);
-    };
+    const std::size_t before = part.bytes;
+    const auto entry = fresh.begin();
+    const bool fits = bytes <= part_bytes_max_;
     const auto found = part.by_stream.find(stream);
-    if (found != part.by_stream.end()) {
+    if (found == part.by_stream.end()) {
+        if (!fits) return;
+        part.by_stream.emplace(entry->stream, entry);  // nothing after it may throw
+    } else {
         const Entry& old = *found->second;
         const Known& mine = fresh.front().known;
         const bool newer = mine.head > old.known.head ||
@@ -87,17 +87,26 @@ void StateCache::put(const AggregateType& type, const std::string& stream, Known
                             (mine.settled > old.known.settled ||
                              (mine.settled == old.known.settled && mine.next_epoch > old.known.next_epoch)));
         if (old.type == &type && !newer) return;
-        remove(found->second);
+        part.bytes -= old.bytes;
+        gone.splice(gone.end(), part.recent, found->second);
+        auto node = part.by_stream.extract(found);
+        node.key() = entry->stream;
+        node.mapped() = entry;
+        if (fits) part.by_stream.insert(std::move(node));
     }
     const std::size_t kept = gone.size();
-    if (bytes <= part_bytes_max_) {
+    if (fits) {
         part.recent.splice(part.recent.begin(), fresh);
-        part.by_stream.emplace(part.recent.front().stream, part.recent.begin());
         part.bytes += bytes;
-        while (part.bytes > part_bytes_max_) remove(std::prev(part.recent.end()));
+        while (part.bytes > part_bytes_max_) {
+            const auto last = std::prev(part.recent.end());
+            part.bytes -= last->bytes;
+            part.by_stream.erase(last->stream);
+            gone.splice(gone.end(), part.recent, last);
+        }
     }
     metrics_.evicted.fetch_add(gone.size() - kept, std::memory_order_relaxed);
-    metrics_.entries.fetch_add((bytes <= part_bytes_max_ ? 1 : 0) - gone.size(), std::memory_order_relaxed);
+    metrics_.entries.fetch_add((fits ? 1 : 0) - gone.size(), std::memory_order_relaxed);
     metrics_.bytes.fetch_add(part.bytes - before, std::memory_order_relaxed);
 }
 

@@ -153,8 +153,8 @@ void Application::sweep(const std::stop_token& stop) {
             const SteadyTime now = options_.runtime.clock.get().steady_now();
             if (now >= collects_at && locks_.collect_page()) collects_at = now + std::chrono::hours{1};
         } catch (const std::exception& error) {
-            options_.runtime.log.get().write(LogLevel::warning,
-                                             std::string{"the sweeper will try again: "} + error.what());
+            try_to_log(options_.runtime.log, LogLevel::warning,
+                       [&] { return std::string{"the sweeper will try again: "} + error.what(); });
         }
         options_.runtime.clock.get().sleep_for(options_.sweep_interval, stop);
     }

@@ -69,14 +69,29 @@ std::exception_ptr one_more_of(const std::exception_ptr& failure) {
         std::rethrow_exception(failure);
     } catch (const Error& error) {
         try {
-            if (const auto* in_doubt = dynamic_cast<const InDoubtError*>(&error))
-                throw InDoubtError(in_doubt->what(), in_doubt->transaction());
+            if (const auto* in_doubt = dynamic_cast<const InDoubtError*>(&error)) throw InDoubtError(*in_doubt);
+            if (const auto* conflict = dynamic_cast<const ConflictError*>(&error)) throw ConflictError(*conflict);
             raise({error.kind(), error.in_doubt(), error.what()});
         } catch (const Error& copy) {
             return typeid(copy) == typeid(error) ? std::current_exception() : failure;
+        } catch (...) {
+            return failure;  // no memory for another one
         }
     } catch (...) {
         return failure;
+    }
+}
+
+/// For a command that was rejected on what is not known to be so. Null if there is no memory to say it: then it is in
+/// doubt with the others, which is no untruth.
+std::exception_ptr unavailable_beside(const InDoubtError& error) noexcept {
+    try {
+        return std::make_exception_ptr(UnavailableError(
+            "this command was rejected and has written nothing, but what it was decided on is not known to be so; "
+            "repeat it. Of those beside it: " +
+            std::string{error.what()}));
+    } catch (...) {
+        return nullptr;
     }
 }
 
@@ -145,10 +160,7 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
                         commands[i]->outcome = std::move(*attempt.fates[i].executed_before);
                         continue;
                     }
-                    commands[i]->failure = std::make_exception_ptr(UnavailableError(
-                        "this command was rejected and has written nothing, but what it was decided on is not known "
-                        "to be so; repeat it. Of those beside it: " +
-                        std::string{error.what()}));
+                    commands[i]->failure = unavailable_beside(error);
                 }
                 throw;
             } catch (...) {
@@ -299,6 +311,9 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
         }
     }
 
+    // After the commit nothing may fail: what will be told takes its memory now.
+    std::vector<Receipt> receipts = receipts_before(tx, commands, attempt, plan);
+
     Commit commit{.tx = {}, .path = Path::nothing};
     const bool from_memory = !tx.asked_for_all() && !VARVE_MUTANT("what rests on memory alone is not validated");
     const bool trusts_ids = !ids_are_known && std::ranges::any_of(commands, [](const Command* command) {
@@ -334,22 +349,36 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
         } else if (fate.executed_before) {
             command.outcome = std::move(*fate.executed_before);
         } else {
-            Receipt receipt{.transaction = {},
-                            .written = tx.written_by(i),
-                            .primary = {},
-                            .path = Path::nothing,
-                            .attempts = attempt.number,
-                            .rung = climb.rung};
-            if (alone || !receipt.written.empty() || !command.options.command_id.empty()) {
-                receipt.path = commit.path;
-                if (commit.path != Path::nothing) receipt.transaction = commit.tx;
-                if (!commit.primary.partition.empty())
-                    receipt.primary = {commit.primary.partition, version_of(commit.primary)};
+            Receipt& receipt = receipts[i];
+            receipt.rung = climb.rung;
+            const bool wrote = alone || !receipt.written.empty() || !command.options.command_id.empty();
+            if (wrote) receipt.path = commit.path;
+            if (receipt.path == Path::nothing) receipt.transaction.clear();
+            if (wrote && !commit.primary.partition.empty()) {
+                receipt.primary->stream = commit.primary.partition;  // for which there is room
+                receipt.primary->version = version_of(commit.primary);
+            } else {
+                receipt.primary.reset();
             }
             command.outcome = std::move(receipt);
         }
     }
     return std::nullopt;
+}
+
+std::vector<Receipt> CommandRunner::receipts_before(const Transaction& tx, std::span<Command* const> commands,
+                                                    const Attempt& attempt, const Plan& plan) {
+    std::size_t stream_bytes_max = transaction_stream(attempt.id).size();
+    for (const SlotWrite& slot : plan.slots) stream_bytes_max = std::max(stream_bytes_max, slot.key.partition.size());
+    std::vector<Receipt> receipts(commands.size());
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        if (!attempt.fates[i].accepted()) continue;
+        receipts[i].transaction = attempt.id;
+        receipts[i].written = tx.written_by(i);
+        receipts[i].primary.emplace().stream.reserve(stream_bytes_max);
+        receipts[i].attempts = attempt.number;
+    }
+    return receipts;
 }
 
 std::vector<CommandRunner::IdSlot> CommandRunner::read_ids(std::span<Command* const> commands,

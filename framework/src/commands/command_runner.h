@@ -89,6 +89,9 @@ class CommandRunner {
     Cut decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const;
     std::optional<transactions::Conflict> commit(const Transaction& tx, std::span<Command* const> commands,
                                                  Attempt& attempt, Climb& climb);
+    /// Of the accepted ones: what is known before the commit, with room for what is not.
+    static std::vector<Receipt> receipts_before(const Transaction& tx, std::span<Command* const> commands,
+                                                const Attempt& attempt, const transactions::Plan& plan);
     std::vector<IdSlot> read_ids(std::span<Command* const> commands, const Attempt& attempt) const;
 
     const Transaction::World world_;

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <new>
+#include <span>
 #include <stop_token>
+#include <thread>
 #include <utility>
 
 #include <oneapi/tbb/concurrent_hash_map.h>
@@ -19,10 +22,9 @@ constexpr Duration longest_sleep = std::chrono::seconds{1};
 }  // namespace
 
 /// A command in a lane.
-struct Lanes::Entry {
+struct Lanes::Entry : Command {
     enum class State { queued, leads, ended };
 
-    Command command;
     Submitted* submitted = nullptr;  // nullptr: somebody waits for it
     std::atomic<State> state{State::queued};
     std::stop_source wake{std::nostopstate};
@@ -33,7 +35,7 @@ struct Lanes::Submitted {
     Submitted(std::function<void(Transaction&)> what, CommandOptions how, Time now)
         : body(std::move(what)),
           options(std::move(how)),
-          entry{.command = {.body = body, .options = options, .began = now}, .submitted = this} {}
+          entry{Command{.body = body, .options = options, .began = now}, this} {}
 
     std::function<void(Transaction&)> body;
     CommandOptions options;
@@ -72,8 +74,12 @@ Lanes::~Lanes() {
     own_.reset();
     for (auto& [stream, lane] : lanes_->by_stream) {
         for (Entry* entry : lane.queue) {
-            entry->command.failure = std::make_exception_ptr(UnavailableError(
-                "the application ended before it came to a command on '" + stream + "'; nothing was written"));
+            try {
+                throw UnavailableError("the application ended before it came to a command on '" + stream +
+                                       "'; nothing was written");
+            } catch (const std::exception&) {  // that one, or there is no memory for it
+                entry->failure = std::current_exception();
+            }
             finish(*entry, false);
         }
     }
@@ -82,14 +88,18 @@ Lanes::~Lanes() {
 Outcome Lanes::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
                        const CommandOptions& options) {
     CommandRunner::check(options);
-    Entry mine{.command = {.body = body, .options = options, .began = runtime_.clock.get().now()}};
+    Entry mine{Command{.body = body, .options = options, .began = runtime_.clock.get().now()}};
     if (enqueue(stream, mine)) mine.state = Entry::State::leads;
     while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
-        runtime_.clock.get().sleep_for(longest_sleep, mine.wake.get_token());
+        try {
+            runtime_.clock.get().sleep_for(longest_sleep, mine.wake.get_token());
+        } catch (const std::exception&) {
+            std::this_thread::yield();  // who is in a lane cannot just go
+        }
     }
     if (mine.state.load(std::memory_order_acquire) == Entry::State::leads) lead(stream, &mine);
-    if (mine.command.failure) std::rethrow_exception(mine.command.failure);
-    return std::move(*mine.command.outcome);
+    if (mine.failure) std::rethrow_exception(mine.failure);
+    return std::move(*mine.outcome);
 }
 
 std::future<Outcome> Lanes::submit(const std::string& stream, std::function<void(Transaction&)> body,
@@ -113,12 +123,15 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
             lanes_->by_stream.insert(found, stream);
             Lane& lane = found->second;
             if (lane.queue.size() < options_.queue_max) {
-                if (entry.submitted == nullptr) {
-                    if (lane.led) entry.wake = std::stop_source{};
+                const bool waits = entry.submitted == nullptr;
+                try {
+                    if (waits && lane.led) entry.wake = std::stop_source{};
                     lane.queue.push_back(&entry);
-                    return !std::exchange(lane.led, true);
+                } catch (...) {
+                    if (lane.queue.empty()) lanes_->by_stream.erase(found);
+                    throw;
                 }
-                lane.queue.push_back(&entry);
+                if (waits) return !std::exchange(lane.led, true);
                 if (lane.led || std::exchange(lane.scheduled, true)) return false;
                 posts = true;
             } else if (options_.when_full == LaneOptions::WhenFull::refuse) {
@@ -132,7 +145,7 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
             }
         }
         if (posts) {
-            post(stream);
+            if (!post(stream) && takes_over(stream)) lead(stream, nullptr);
             return false;
         }
         if (helps) {
@@ -145,20 +158,29 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
 
 void Lanes::lead(const std::string& stream, const Entry* mine) {
     for (bool leads = true; leads;) {
-        std::vector<Entry*> entries;
+        // Nothing here may fail, or the lane would stand still for ever. Without memory for a list one goes alone.
+        std::vector<Command*> several;
+        Command* first = nullptr;
+        std::span<Command* const> commands{&first, 1};
         {
             Directory::accessor found;
             lanes_->by_stream.find(found, stream);
             const auto& queue = found->second.queue;
-            entries.assign(queue.begin(), queue.begin() + std::min(queue.size(), options_.batch_max));
+            first = queue.front();
+            const auto end = queue.begin() + static_cast<std::ptrdiff_t>(std::min(queue.size(), options_.batch_max));
+            try {
+                several.assign(queue.begin(), end);
+                commands = several;
+            } catch (const std::bad_alloc&) {
+                std::this_thread::yield();
+            }
         }
-        std::vector<Command*> commands;
-        for (Entry* entry : entries) commands.push_back(&entry->command);
-        entries.resize(runner_.run(commands));
+        commands = commands.first(runner_.run(commands));
         ++metrics_.batches;
-        metrics_.commands += entries.size();
+        metrics_.commands += commands.size();
 
-        leads = mine != nullptr && std::ranges::find(entries, mine) == entries.end();
+        const bool mine_has_ended = std::ranges::find(commands, static_cast<const Command*>(mine)) != commands.end();
+        leads = mine != nullptr && !mine_has_ended;
         std::vector<std::stop_source> room;
         std::stop_source successor{std::nostopstate};
         bool posts = false;
@@ -166,7 +188,7 @@ void Lanes::lead(const std::string& stream, const Entry* mine) {
             Directory::accessor found;
             lanes_->by_stream.find(found, stream);
             Lane& lane = found->second;
-            lane.queue.erase(lane.queue.begin(), lane.queue.begin() + static_cast<std::ptrdiff_t>(entries.size()));
+            lane.queue.erase(lane.queue.begin(), lane.queue.begin() + static_cast<std::ptrdiff_t>(commands.size()));
             room = std::exchange(lane.waiting_for_room, {});
             if (lane.queue.empty()) {
                 lanes_->by_stream.erase(found);
@@ -183,10 +205,11 @@ void Lanes::lead(const std::string& stream, const Entry* mine) {
             }
         }
         // First the answers: who is back with a command by the time the next leader takes a batch goes along with it.
-        for (Entry* entry : entries) finish(*entry, entry == mine);
+        for (Command* command : commands) finish(static_cast<Entry&>(*command), command == mine);
         for (std::stop_source& one : room) one.request_stop();
         successor.request_stop();
-        if (posts) post(stream);
+        if (mine_has_ended) mine = nullptr;
+        if (posts) leads = !post(stream) && takes_over(stream);
     }
 }
 
@@ -194,10 +217,10 @@ void Lanes::finish(Entry& entry, bool is_mine) {
     if (is_mine) return;
     if (entry.submitted != nullptr) {
         const std::unique_ptr<Submitted> submitted{entry.submitted};
-        if (entry.command.failure) {
-            submitted->promise.set_exception(entry.command.failure);
+        if (entry.failure) {
+            submitted->promise.set_exception(entry.failure);
         } else {
-            submitted->promise.set_value(std::move(*entry.command.outcome));
+            submitted->promise.set_value(std::move(*entry.outcome));
         }
         return;
     }
@@ -206,17 +229,23 @@ void Lanes::finish(Entry& entry, bool is_mine) {
     wake.request_stop();
 }
 
-void Lanes::post(const std::string& stream) {
-    executor().post([this, stream] {
-        {
-            Directory::accessor found;
-            if (!lanes_->by_stream.find(found, stream)) return;  // somebody was faster
-            Lane& lane = found->second;
-            lane.scheduled = false;
-            if (std::exchange(lane.led, true)) return;
-        }
-        lead(stream, nullptr);
-    });
+bool Lanes::post(const std::string& stream) {
+    try {
+        executor().post([this, stream] {
+            if (takes_over(stream)) lead(stream, nullptr);
+        });
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+bool Lanes::takes_over(const std::string& stream) {
+    Directory::accessor found;
+    if (!lanes_->by_stream.find(found, stream)) return false;  // somebody was faster
+    Lane& lane = found->second;
+    lane.scheduled = false;
+    return !std::exchange(lane.led, true);
 }
 
 Executor& Lanes::executor() {

@@ -46,7 +46,10 @@ class Lanes {
     /// Until `mine` has ended; nullptr: for one batch.
     void lead(const std::string& stream, const Entry* mine);
     static void finish(Entry& entry, bool is_mine);
-    void post(const std::string& stream);
+    /// Has the executor lead the lane. False if there was no memory for the task: then whoever asked does it.
+    bool post(const std::string& stream);
+    /// For whoever comes because a lane was `scheduled`. True: the caller now leads it.
+    bool takes_over(const std::string& stream);
     Executor& executor();
 
     CommandRunner& runner_;

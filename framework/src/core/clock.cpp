@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 namespace varve {
 namespace {
@@ -18,10 +19,17 @@ class SystemClock final : public Clock {
 
     void sleep_for(Duration duration, std::stop_token stop) override {
         if (duration <= Duration::zero()) return;
+        // Takes no memory, unlike std::condition_variable_any: who waits in a queue cannot just fail and go.
         std::mutex mutex;
-        std::condition_variable_any wake;
+        std::condition_variable wake;
+        bool stopped = false;
+        const std::stop_callback on_stop{std::move(stop), [&] {
+                                             const std::lock_guard lock{mutex};
+                                             stopped = true;
+                                             wake.notify_one();
+                                         }};
         std::unique_lock lock{mutex};
-        wake.wait_for(lock, stop, duration, [] { return false; });
+        wake.wait_for(lock, duration, [&] { return stopped; });
     }
 };
 

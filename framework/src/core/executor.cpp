@@ -24,6 +24,9 @@ class ThreadExecutor final : public Executor {
             close();
             throw UnavailableError("of " + std::to_string(threads) + " threads for background work only " +
                                    std::to_string(threads_.size()) + " could be started: " + error.what());
+        } catch (...) {
+            close();
+            throw;
         }
     }
 
@@ -64,7 +67,11 @@ class ThreadExecutor final : public Executor {
             try {
                 task();
             } catch (const std::exception& error) {
-                runtime_.log.get().write(LogLevel::warning, std::string{"background work failed: "} + error.what());
+                try_to_log(runtime_.log, LogLevel::warning,
+                           [&] { return std::string{"background work failed: "} + error.what(); });
+            } catch (...) {
+                try_to_log(runtime_.log, LogLevel::warning,
+                           [] { return "background work failed with what is no std::exception"; });
             }
             task = nullptr;
             lock.lock();

@@ -17,6 +17,7 @@ std::variant<Commit, Conflict> Attempt::write_at_once(Path path) {
         std::vector<store::Write> writes;
         for (const Participant& participant : participants_) writes.push_back(final_write(participant));
         add_checks(writes);
+        asked_by_ = path;
         const store::AtomicAnswer answer =
             path == Path::native ? c_.store_.write_atomically(writes) : write_one(writes);
 

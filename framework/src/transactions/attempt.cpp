@@ -6,6 +6,8 @@
 #include <varve/core/error.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 // What an attempt is, which way it takes, and how it learns its end.
 
@@ -39,6 +41,19 @@ Attempt::Attempt(Coordinator& coordinator, const Plan& plan, std::string tx, Tim
 }
 
 std::variant<Commit, Conflict> Attempt::run() {
+    try {
+        return run_by_its_way();
+    } catch (const Error&) {
+        throw;  // it says what it means
+    } catch (const std::exception&) {
+        // For want of memory, most likely, and at any point: before the commit was asked for or after.
+        if (asked_by_ && has_committed_after_all()) return committed(*asked_by_);
+        undo_prepared();
+        throw;
+    }
+}
+
+std::variant<Commit, Conflict> Attempt::run_by_its_way() {
     if (participants_.empty()) {
         if (!validate()) return conflict();
         return committed(Path::nothing);
@@ -85,7 +100,9 @@ std::variant<Commit, Conflict> Attempt::committed(Path path) {
     if (!plan_.held.empty()) path = Path::reserved;
     ++c_.metrics_.committed;
     ++c_.metrics_.committed_by[static_cast<std::size_t>(path)];
-    return Commit{.tx = claim_.tx, .path = path, .primary = claim_.primary, .waited = patience_.waited()};
+    // Moved, since nothing may fail any more.
+    return Commit{
+        .tx = std::move(claim_.tx), .path = path, .primary = std::move(claim_.primary), .waited = patience_.waited()};
 }
 
 Conflict Attempt::conflict() {
@@ -109,6 +126,18 @@ Verdict Attempt::learn_verdict() {
             met_ = error.what();
         }
         if (!backoff.next()) throw_in_doubt(met_);
+    }
+}
+
+bool Attempt::has_committed_after_all() {
+    try {
+        if (primary().row != nullptr) throw_in_doubt("it ended without an answer");
+        return learn_verdict() == Verdict::committed;
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception&) {
+        ++c_.metrics_.in_doubt;
+        std::rethrow_exception(c_.in_doubt_without_memory_);
     }
 }
 

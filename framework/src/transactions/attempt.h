@@ -33,6 +33,7 @@ class Attempt {
     std::variant<Commit, Conflict> run();
 
   private:
+    std::variant<Commit, Conflict> run_by_its_way();
     // What an attempt may take. Waiting for others ends with the lease; asking a silent store ends with
     // answer_time_max.
     RetryPolicy retry_policy() const {
@@ -58,6 +59,8 @@ class Attempt {
     std::variant<Commit, Conflict> learn_outcome(Path path, const std::string& why);
     /// Nobody says 'aborted' before it is certain: an undecided primary is fenced.
     Verdict learn_verdict();
+    /// As learn_outcome, where there may be no memory even to say that it is in doubt.
+    bool has_committed_after_all();
     [[noreturn]] void throw_in_doubt(const std::string& why);
 
     // obstacles.cpp: what stands in the way
@@ -143,6 +146,7 @@ class Attempt {
     bool has_primary_of_its_own_ = false;
     bool claims_were_sent_ = false;    // others may know the primary and its epoch
     bool prepare_unanswered_ = false;  // a prepare may still arrive
+    std::optional<Path> asked_by_;     // a request was sent that would commit it by this way
     bool waited_in_vain_ = false;
     std::string met_;
 };

@@ -38,7 +38,9 @@ Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& bac
       resolver_(store, runtime, options, metrics_),
       reader_(store, resolver_, runtime),
       finaliser_(std::make_unique<Finaliser>(store, background)),
-      ended_writes_(std::make_unique<EndedWrites>()) {}
+      ended_writes_(std::make_unique<EndedWrites>()),
+      in_doubt_without_memory_(std::make_exception_ptr(
+          InDoubtError("whether a transaction has committed is not known: there was no memory left to find out"))) {}
 
 Coordinator::~Coordinator() = default;
 

@@ -35,6 +35,7 @@ void Finaliser::add(Work work) {
         const std::lock_guard lock{mutex_};
         waiting_.push_back(std::move(work));
     }
+    // Without memory for a task it goes along with the next one's, or the sweeper finds it.
     background_.post([this] { run(); });
 }
 

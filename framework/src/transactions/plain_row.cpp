@@ -24,6 +24,7 @@ std::variant<Commit, Conflict> Attempt::write_plain_row() {
                                   : Image{.rev = uuid7(c_.runtime_), .expires = c_.resolver_.tombstone_expiry()};
         const bool final = written.rev == after.rev;
         const store::Write write = write_row(key, {.rev = base}, written);
+        if (final) asked_by_ = Path::single;
         store::WriteAnswer answer = c_.store_.write({&write, 1}).front();
 
         Round round{.somebody_is_alive = false, .unanswered = false};

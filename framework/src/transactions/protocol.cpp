@@ -96,6 +96,7 @@ bool Attempt::validate() {
 std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content) {
     const store::Write write = holds_primary() ? commit_pending_slot(primary().key, content)
                                                : commit_free_slot(primary().key, claim_.primary_epoch, content);
+    asked_by_ = Path::protocol;
     for (bool unanswered = false;;) {
         const store::WriteAnswer answer = c_.store_.write({&write, 1}).front();
         if (std::holds_alternative<store::Applied>(answer)) return committed(Path::protocol);
@@ -127,7 +128,7 @@ std::variant<Commit, Conflict> Attempt::commit_primary(const Committed& content)
     }
 }
 
-void Attempt::finalise_in_background() {
+void Attempt::finalise_in_background() try {
     if (participants_.size() == 1) return;
     Finaliser::Work work{.tx = claim_.tx, .writes = {}, .tells = {}, .finalised = plan_.finalised, .done = {}};
     for (std::size_t i = 1; i < participants_.size(); ++i) {
@@ -137,6 +138,10 @@ void Attempt::finalise_in_background() {
     }
     if (!plan_.rows.empty()) work.done = mark_done(primary().key, claim_.tx);
     c_.finaliser_->add(std::move(work));
+} catch (const std::exception& error) {
+    // It is committed all the same.
+    try_to_log(c_.runtime_.log, LogLevel::warning,
+               [&] { return std::string{"a committed transaction is left to others to finalise: "} + error.what(); });
 }
 
 store::Write Attempt::finalise(const Participant& one) const {
@@ -164,9 +169,9 @@ void Attempt::undo_prepared() {
             if (one.maybe_prepared) undoes.push_back(undo(one));
         }
         if (!undoes.empty()) static_cast<void>(c_.store_.write(undoes));
-    } catch (const Error& error) {
-        c_.runtime_.log.get().write(LogLevel::info,
-                                    std::string{"an aborted transaction is left to others: "} + error.what());
+    } catch (const std::exception& error) {
+        try_to_log(c_.runtime_.log, LogLevel::info,
+                   [&] { return std::string{"an aborted transaction is left to others: "} + error.what(); });
     }
 }
 

@@ -19,4 +19,15 @@ class Log {
     static Log& standard_error();
 };
 
+/// Writes the text that `message()` returns, or nothing where even that fails, as it does without memory: for places
+/// that have to go on.
+template <class Message>
+void try_to_log(Log& log, LogLevel level, const Message& message) noexcept {
+    try {
+        log.write(level, message());
+    } catch (...) {
+        // Whoever could be told of it is the one who failed.
+    }
+}
+
 }  // namespace varve

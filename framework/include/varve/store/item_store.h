@@ -38,7 +38,8 @@ struct Applied {};
 struct Refused {
     std::optional<Item> current;
 };
-using WriteAnswer = std::variant<Applied, Refused, Failure>;
+/// One that nobody has given is a Failure.
+using WriteAnswer = std::variant<Failure, Applied, Refused>;
 
 /// Which writes of an atomic batch refused it, in ascending order of index, each with its item as it stood.
 struct RefusedBatch {
@@ -48,7 +49,7 @@ struct RefusedBatch {
     };
     std::vector<One> refused;
 };
-using AtomicAnswer = std::variant<Applied, RefusedBatch, Failure>;
+using AtomicAnswer = std::variant<Failure, Applied, RefusedBatch>;
 
 /// Whoever reads in pages needs memory for so many bytes, and one item: a page ends at the latest with the record by
 /// which its records, as `bytes(key, item)` or the store counts them, come to this.
@@ -111,7 +112,7 @@ struct Capabilities {
 /// Errors. Methods throw: InvalidError (a table nobody ensured, a key that does not fit its table, a bad attribute
 /// name, an item beyond the limit), UnavailableError and the other kinds of error.h as their names say. A write that
 /// fails because of the world does not throw: it is answered with a `Failure`, so that the rest of its batch is not
-/// lost.
+/// lost. What else a write throws, std::bad_alloc for one, leaves open what has become of the batch.
 ///
 /// Threads: every method may be called from any number of threads at once. Destroying a store while a call runs is a
 /// programmer's error.

@@ -6,6 +6,7 @@
 #include <varve/transactions/reader.h>
 #include <varve/transactions/resolver.h>
 
+#include <exception>
 #include <memory>
 #include <string>
 #include <variant>
@@ -77,6 +78,7 @@ class Coordinator {
     Reader reader_;
     std::unique_ptr<Finaliser> finaliser_;
     std::unique_ptr<EndedWrites> ended_writes_;
+    const std::exception_ptr in_doubt_without_memory_;  // made while there is some
 };
 
 }  // namespace varve::transactions
