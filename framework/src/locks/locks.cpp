@@ -159,7 +159,8 @@ void Locks::let_go(Held& held) noexcept {
             if (writes.empty() || !backoff.next()) return;
         }
     } catch (const std::exception& error) {
-        runtime_.log.get().write(LogLevel::info, "the lock '" + held.name() + "' is left to expire: " + error.what());
+        try_to_log(runtime_.log, LogLevel::info,
+                   [&] { return "the lock '" + held.name() + "' is left to expire: " + error.what(); });
     } catch (...) {
         // It expires by itself.
     }
@@ -220,7 +221,8 @@ void Locks::run(const std::stop_token& stop) {
         try {
             runtime_.clock.get().sleep_for(beat(), stop);
         } catch (const std::exception& error) {
-            runtime_.log.get().write(LogLevel::error, std::string{"a lock's heartbeat failed: "} + error.what());
+            try_to_log(runtime_.log, LogLevel::error,
+                       [&] { return std::string{"a lock's heartbeat failed: "} + error.what(); });
             runtime_.clock.get().sleep_for(options_.time_to_live / 16, stop);
         }
         lock.lock();

@@ -12,15 +12,29 @@ namespace varve::store {
 
 using Bytes = std::vector<std::byte>;
 
+/// A std::variant that survives a copy for which there is no memory. The one of libstdc++ 12 destroys then what it has
+/// not made, if all its alternatives are texts, vectors and plain data; an assignment does not.
+template <class... Alternatives>
+struct Either : std::variant<Alternatives...> {
+    using Variant = std::variant<Alternatives...>;
+    using Variant::Variant;
+
+    Either() = default;
+    Either(const Either& other) : Variant() { Variant::operator=(other); }
+    Either(Either&&) noexcept = default;
+    Either& operator=(const Either&) = default;
+    Either& operator=(Either&&) noexcept = default;
+};
+
 /// One attribute of an item: a 64-bit integer, UTF-8 text, or bytes. Every store can hold these three, and compare and
 /// index them.
-using Value = std::variant<std::int64_t, std::string, Bytes>;
+using Value = Either<std::int64_t, std::string, Bytes>;
 
 /// The attributes of one stored item, without those of its key. Names are 1 to 255 bytes of UTF-8.
 using Item = std::map<std::string, Value, std::less<>>;
 
 /// Orders the items of one partition; monostate in tables without a sort key. Text compares byte by byte.
-using SortKey = std::variant<std::monostate, std::int64_t, std::string>;
+using SortKey = Either<std::monostate, std::int64_t, std::string>;
 
 /// Names one item of a store. `partition` is 1 to 1024 bytes of UTF-8, a textual sort key likewise.
 struct Key {

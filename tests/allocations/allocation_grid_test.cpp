@@ -1,0 +1,231 @@
+#include "failing_new.h"
+#include "support/account.h"
+#include "support/later.h"
+
+#include <varve/testing/manual_clock.h>
+
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <future>
+#include <optional>
+
+#include <gtest/gtest.h>
+
+// Every allocation of everything that an application does fails once, one after the other; and once all that come
+// after it as well. What the caller is told must be true, and the application must go on.
+namespace varve {
+namespace {
+
+using namespace account;
+using transactions::Strategy;
+using Which = FailingNew::Which;
+
+/// What became of a command, as its caller was told.
+enum class Told { done, not_done, in_doubt };
+
+/// Takes no memory of its own.
+Told tell(const auto& command) {
+    try {
+        return command() ? Told::done : Told::not_done;
+    } catch (const Error& error) {
+        return error.in_doubt() ? Told::in_doubt : Told::not_done;
+    } catch (const std::exception&) {
+        return Told::not_done;
+    }
+}
+
+/// What is left to others is told at every point.
+class Silent final : public Log {
+    void write(LogLevel, std::string_view) override {}
+};
+Silent silent;
+
+/// One application of its own for each point, on accounts of its own, in a store that all points share.
+struct World {
+    World(std::shared_ptr<store::ItemStore> on, Strategy strategy, std::string suffix)
+        : store(std::move(on)), strategy_(strategy), alice("alice" + suffix), bob("bob" + suffix), id(suffix) {
+        prepare(bank);
+        if (!bank.execute<Account>(alice, Deposit{100})) ADD_FAILURE() << "no beginning";
+        if (!bank.execute<Account>(bob, Deposit{100})) ADD_FAILURE() << "no beginning";
+    }
+    ~World() { later.drain(); }
+
+    std::int64_t balance(const std::string& of) {
+        return Application{store, {.sweep = false, .runtime = {.clock = clock, .log = silent}, .executor = &later}}
+            .load<Account>(of)
+            .state.balance;
+    }
+    static void prepare(Application& application) { application.project<Account>(ProjectBalance{}); }
+
+    std::shared_ptr<store::ItemStore> store;
+    const Strategy strategy_;
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    Later later;
+    const std::string alice;
+    const std::string bob;
+    const std::string id;
+    Application bank{store,
+                     {.transactions = {.strategy = strategy_},
+                      .sweep = false,
+                      .locks = {.heartbeat_thread = false},
+                      .runtime = {.clock = clock, .log = silent},
+                      .executor = &later}};
+};
+
+/// What is done while memory fails, and the judge of what came of it.
+struct Deed {
+    void (*act)(World&, std::vector<Told>& told);  // `told` has the memory that it needs
+    void (*judge)(World&, const std::vector<Told>&);
+};
+
+void expect_moved(World& world, Told told, std::int64_t cents) {
+    const std::int64_t alice = 100 - world.balance(world.alice);
+    const std::int64_t bob = world.balance(world.bob) - 100;
+    EXPECT_EQ(alice, bob) << "one half of it";
+    if (told == Told::done) EXPECT_EQ(alice, cents) << "told done";
+    if (told == Told::not_done) EXPECT_EQ(alice, 0) << "told not done";
+    EXPECT_TRUE(alice == 0 || alice == cents);
+}
+
+void expect_deposited(World& world, const std::vector<Told>& told) {
+    std::int64_t least = 0;
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i < told.size(); ++i) {
+        const std::int64_t cents = std::int64_t{1} << i;  // each one shows in the sum
+        if (told[i] == Told::done) least += cents;
+        if (told[i] != Told::not_done) most += cents;
+    }
+    const std::int64_t deposited = world.balance(world.alice) - 100;
+    EXPECT_EQ(deposited & least, least) << "what was told done is not there";
+    EXPECT_EQ(deposited & ~most, 0) << "what was told not done is there";
+}
+
+const Deed command{
+    [](World& world, std::vector<Told>& told) {
+        told.push_back(tell([&] { return world.bank.execute<Account>(world.alice, Deposit{1}).has_value(); }));
+    },
+    expect_deposited};
+
+const Deed command_under_an_id{
+    [](World& world, std::vector<Told>& told) {
+        told.push_back(tell([&] {
+            return world.bank.execute<Account>(world.alice, Deposit{1}, {.command_id = "id" + world.id}).has_value();
+        }));
+    },
+    [](World& world, const std::vector<Told>& told) {
+        expect_deposited(world, told);
+        const Outcome repeat = world.bank.execute<Account>(world.alice, Deposit{1}, {.command_id = "id" + world.id});
+        ASSERT_TRUE(repeat);
+        if (told[0] == Told::done) EXPECT_TRUE(repeat->repeated);
+        if (told[0] == Told::not_done) EXPECT_FALSE(repeat->repeated);
+        EXPECT_EQ(world.balance(world.alice), 101);
+    }};
+
+const Deed transfer{[](World& world, std::vector<Told>& told) {
+                        told.push_back(tell([&] {
+                            return world.bank
+                                .transact([&](Transaction& tx) {
+                                    tx.execute<Account>(world.alice, Withdraw{10});
+                                    tx.execute<Account>(world.bob, Deposit{10});
+                                })
+                                .has_value();
+                        }));
+                    },
+                    [](World& world, const std::vector<Told>& told) { expect_moved(world, told[0], 10); }};
+
+const Deed batch{[](World& world, std::vector<Told>& told) {
+                     std::array<std::optional<std::future<Outcome>>, 4> futures;
+                     for (std::size_t i = 0; i < futures.size(); ++i) {
+                         static_cast<void>(tell([&] {
+                             futures[i] = world.bank.submit<Account>(world.alice, Deposit{std::int64_t{1} << i});
+                             return true;
+                         }));
+                     }
+                     world.later.drain();
+                     for (std::optional<std::future<Outcome>>& future : futures) {
+                         told.push_back(future ? tell([&] { return future->get().has_value(); }) : Told::not_done);
+                     }
+                 },
+                 expect_deposited};
+
+const Deed load{
+    [](World& world, std::vector<Told>& told) {
+        told.push_back(tell([&] {
+            Application cold{
+                world.store,
+                {.sweep = false, .runtime = {.clock = world.clock, .log = silent}, .executor = &world.later}};
+            const std::int64_t balance = cold.load<Account>(world.alice).state.balance;
+            return balance == 100 && cold.rows<Balance>().get(world.alice) == Balance{100};
+        }));
+    },
+    [](World& world, const std::vector<Told>&) { expect_deposited(world, {}); }};
+
+const Deed lock{[](World& world, std::vector<Told>& told) {
+                    told.push_back(tell([&] {
+                        const Lock held =
+                            world.bank.locks().acquire("lock" + world.id, {.wait = std::chrono::seconds{1}});
+                        held.check();
+                        return world.bank.execute<Account>(world.alice, Deposit{1}, {.fenced_by = &held}).has_value();
+                    }));
+                },
+                [](World& world, const std::vector<Told>& told) {
+                    expect_deposited(world, told);
+                    // Given back, or free as soon as its time is over.
+                    const Lock next = world.bank.locks().acquire("lock" + world.id, {.wait = std::chrono::seconds{30}});
+                    next.check();
+                }};
+
+void every_allocation_fails(const char* what, const Deed& deed, const std::shared_ptr<store::ItemStore>& on,
+                            Strategy strategy, Which which) {
+    long points = 0;
+    std::size_t counts[3] = {};
+    for (long n = 1;; ++n) {
+        World world{on, strategy,
+                    std::string{"-"} + what + (which == Which::one ? "-one-" : "-all-") + std::to_string(n)};
+        SCOPED_TRACE(std::string{what} + ", allocation " + std::to_string(n) +
+                     (which == Which::one ? " fails" : " and all after it fail"));
+        std::vector<Told> told;
+        told.reserve(8);
+        bool failed = false;
+        {
+            FailingNew failing{n, which};
+            deed.act(world, told);
+            failing.stop();
+            failed = failing.has_failed();
+        }
+        for (const Told one : told) ++counts[static_cast<std::size_t>(one)];
+        world.later.drain();
+        const Time began = world.clock.now();
+        deed.judge(world, told);
+        EXPECT_TRUE(world.bank.execute<Account>(world.alice, Deposit{1000})) << "it does not go on";
+        EXPECT_TRUE(world.bank.execute<Account>(world.bob, Deposit{1000})) << "it does not go on";
+        EXPECT_LT(world.clock.now() - began, std::chrono::seconds{40}) << "it is slow to go on";
+        if (!failed || ::testing::Test::HasFailure()) break;
+        points = n;
+    }
+    EXPECT_GT(points, 20) << "nothing was allocated";
+    std::printf("%s, %s: %ld points; told done %zu, not done %zu, in doubt %zu\n", what,
+                which == Which::one ? "one fails" : "all after it fail", points, counts[0], counts[1], counts[2]);
+}
+
+void all_deeds(const std::shared_ptr<store::ItemStore>& on, Which which) {
+    every_allocation_fails("command", command, on, Strategy::automatic, which);
+    every_allocation_fails("command under an id", command_under_an_id, on, Strategy::automatic, which);
+    every_allocation_fails("native transfer", transfer, on, Strategy::automatic, which);
+    every_allocation_fails("transfer by the protocol", transfer, on, Strategy::protocol, which);
+    every_allocation_fails("batch in a lane", batch, on, Strategy::automatic, which);
+    every_allocation_fails("load", load, on, Strategy::automatic, which);
+    every_allocation_fails("lock", lock, on, Strategy::automatic, which);
+}
+
+TEST(AllocationGrid, in_memory_each_allocation_fails_once) {
+    all_deeds(open("memory:"), Which::one);
+}
+
+TEST(AllocationGrid, in_memory_all_allocations_from_each_one_on_fail) {
+    all_deeds(open("memory:"), Which::all_after);
+}
+
+}  // namespace
+}  // namespace varve
