@@ -107,7 +107,10 @@ std::variant<Commit, Conflict> Attempt::committed(Path path) {
 
 Conflict Attempt::conflict() {
     ++c_.metrics_.conflicts;
-    return {.what = met_, .over = !waited_in_vain_, .waited = patience_.waited()};
+    return {.what = met_,
+            .over = !waited_in_vain_,
+            .waited = patience_.waited(),
+            .details = met_at_ ? lost_at(*met_at_) : ConflictDetails{}};
 }
 
 std::variant<Commit, Conflict> Attempt::learn_outcome(Path path, const std::string& why) {

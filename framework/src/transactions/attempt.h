@@ -149,6 +149,7 @@ class Attempt {
     std::optional<Path> asked_by_;     // a request was sent that would commit it by this way
     bool waited_in_vain_ = false;
     std::string met_;
+    std::optional<store::Key> met_at_;
 };
 
 }  // namespace varve::transactions

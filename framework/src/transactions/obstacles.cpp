@@ -94,11 +94,13 @@ Obstacle Attempt::meet_claim(const store::Key& key, const store::Item& item) {
         const bool shared = claims_were_sent_ && claim_on(key, item)->primary == claim_.primary;
         return shared ? moved(claim_.primary, "was settled for somebody else") : Obstacle::cleared;
     }
+    met_at_ = key;
     met_ = store::to_string(key) + " is held by another transaction that is still running";
     return Obstacle::alive;
 }
 
 Obstacle Attempt::moved(const store::Key& key, const char* how) {
+    met_at_ = key;
     met_ = store::to_string(key) + " " + how;
     return Obstacle::moved;
 }

@@ -47,7 +47,8 @@ void Reservation::hold(const std::string& stream) {
         if (const auto* refused = std::get_if<store::Refused>(&answer)) {
             if (c_.runtime().clock.get().steady_now() >= until) {
                 throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
-                                   std::to_string(read.head + 1) + ", faster than it could be reserved");
+                                       std::to_string(read.head + 1) + ", faster than it could be reserved",
+                                   lost_at(key));
             }
             // What refused it is the stream's new head, if all goes well: to read that first would lose most races
             // against writers who know the head because they wrote it. Who has fallen behind, though, would run after
@@ -66,7 +67,7 @@ void Reservation::hold(const std::string& stream) {
         // Perhaps somebody fenced this transaction and cleared its slot: reserving again for it would only be undone
         // again.
         if (!is_alive()) {
-            throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
+            throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else", lost_at(key));
         }
         read = reader.head(stream);
         at_the_head = true;

@@ -80,7 +80,8 @@ bool SettledReader::settle(const store::Key& key, const store::Item& item) {
     if (while_waiting_) while_waiting_();
     if (!backoff_) backoff_.emplace(RetryPolicy::waiting(c_.options().lease), c_.runtime());
     if (!backoff_->next()) {
-        throw BlockedError(store::to_string(key) + " is held by another transaction that is still running");
+        throw BlockedError(store::to_string(key) + " is held by another transaction that is still running",
+                           lost_at(key));
     }
     return false;
 }

@@ -100,6 +100,15 @@ Version version_of(const store::Key& slot) {
     return std::get<std::int64_t>(slot.sort);
 }
 
+ConflictDetails lost_at(const store::Key& key) {
+    ConflictDetails details{.item = store::to_string(key)};
+    if (key.table == events_table().name && std::holds_alternative<std::int64_t>(key.sort)) {
+        details.stream = key.partition;
+        details.expected = version_of(key) - 1;
+    }
+    return details;
+}
+
 bool is_internal(std::string_view stream) {
     return stream.starts_with('$');
 }

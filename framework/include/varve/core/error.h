@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace varve {
 
@@ -62,9 +65,26 @@ struct ConfigError : Error {
     explicit ConfigError(std::string message) : Error({ErrorKind::config, false, std::move(message)}) {}
 };
 
+/// Where and against what a command was lost last. What is not known, or does not apply, is empty.
+struct ConflictDetails {
+    std::string item = {};                      ///< "events/account-alice/8"
+    std::string stream = {};                    ///< "account-alice", if the item is a slot of a stream
+    std::optional<std::int64_t> expected = {};  ///< the stream's version that was decided on
+    std::optional<std::int64_t> actual = {};    ///< its version since
+    unsigned attempts = 1;                      ///< that were made in all
+    std::string met = {};                       ///< what was met there, for people
+};
+
 /// Lost against concurrent writers until the retry policy gave up. Nothing was changed.
-struct ConflictError : Error {
-    explicit ConflictError(std::string message) : Error({ErrorKind::conflict, false, std::move(message)}) {}
+class ConflictError : public Error {
+  public:
+    explicit ConflictError(std::string message, ConflictDetails details = {})
+        : Error({ErrorKind::conflict, false, std::move(message)}), details_(std::move(details)) {}
+
+    const ConflictDetails& details() const noexcept { return details_; }
+
+  private:
+    ConflictDetails details_;
 };
 
 /// Nobody knows yet whether it happened. `Application::resolve` tells, as soon as the store answers again.

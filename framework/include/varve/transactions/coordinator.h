@@ -29,6 +29,7 @@ struct Conflict {
     std::string what;     ///< the item and what was met there, for the message after the last attempt
     bool over;            ///< the other one has finished: a new attempt need not wait
     bool waited = false;  ///< others were in its way
+    ConflictDetails details = {};
 };
 
 /// Commits plans: the protocol's owner side. The protocol itself is described in docs/protocol.md, step by step as

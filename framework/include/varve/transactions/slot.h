@@ -17,6 +17,9 @@ const store::TableSchema& events_table();
 store::Key slot_key(std::string stream, Version version);
 Version version_of(const store::Key& slot);
 
+/// For who has lost at `key`: the item and, of a slot, the stream and the version that was decided on.
+ConflictDetails lost_at(const store::Key& key);
+
 /// Streams of the framework's own begin with '$': no user's aggregate may.
 bool is_internal(std::string_view stream);
 
