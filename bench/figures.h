@@ -38,6 +38,8 @@ void measure(Figure& figure, const std::function<double()>& framework, const std
 
 std::vector<Figure> commands(const Plan& plan);
 std::vector<Figure> hot_aggregates(const Plan& plan);
+std::vector<Figure> hot_transfers(const Plan& plan);
+std::vector<Figure> imports(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
 /// None without npm, which installs the server.

@@ -63,8 +63,8 @@ int main(int argc, char** argv) try {
     std::filesystem::create_directories(plan.folder);
 
     std::vector<bench::Figure> figures;
-    std::vector<std::vector<bench::Figure> (*)(const bench::Plan&)> groups{bench::commands, bench::loads,
-                                                                           bench::transfers, bench::hot_aggregates};
+    std::vector<std::vector<bench::Figure> (*)(const bench::Plan&)> groups{
+        bench::commands, bench::loads, bench::transfers, bench::hot_aggregates, bench::hot_transfers, bench::imports};
 #ifdef VARVE_DYNAMODB_SERVERS
     groups.push_back(bench::dynamodb);
 #endif

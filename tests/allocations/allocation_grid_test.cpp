@@ -1,11 +1,13 @@
 #include "failing_new.h"
 #include "support/account.h"
 #include "support/later.h"
+#include "support/temporary_folder.h"
 
 #include <varve/testing/manual_clock.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <optional>
@@ -221,6 +223,15 @@ void all_deeds(const std::shared_ptr<store::ItemStore>& on, Which which) {
 
 TEST(AllocationGrid, in_memory_each_allocation_fails_once) {
     all_deeds(open("memory:"), Which::one);
+}
+
+TEST(AllocationGrid, on_SQLite_each_allocation_fails_once) {
+    // On a disk of memory where there is one: what is tested needs no flush.
+    const std::filesystem::path shared_memory = "/dev/shm";
+    const TemporaryFolder folder{"allocations", std::filesystem::is_directory(shared_memory)
+                                                    ? shared_memory
+                                                    : std::filesystem::temp_directory_path()};
+    all_deeds(open("sqlite:" + (folder.path() / "grid.db").string()), Which::one);
 }
 
 TEST(AllocationGrid, in_memory_all_allocations_from_each_one_on_fail) {

@@ -146,7 +146,9 @@ TEST_F(Cache, a_repeat_is_recognised_although_its_command_would_be_rejected_or_t
     const Outcome repeat = bank.execute<Account>("alice", Withdraw{100}, once);
     ASSERT_TRUE(repeat);
     EXPECT_TRUE(repeat->repeated);
-    const Outcome thrown = bank.transact([](Transaction&) { throw std::logic_error("never shown"); }, once);
+    const CommandOptions twice{.command_id = "c2"};
+    ASSERT_TRUE(bank.transact([](Transaction& tx) { tx.execute<Account>("alice", Deposit{1}); }, twice));
+    const Outcome thrown = bank.transact([](Transaction&) { throw std::logic_error("never shown"); }, twice);
     ASSERT_TRUE(thrown);
     EXPECT_TRUE(thrown->repeated);
 }

@@ -247,7 +247,8 @@ TEST_F(Protocol, a_repeat_that_raced_with_the_first_execution_is_not_rejected) {
     const Outcome repeat = bank.transact(
         [&](Transaction& tx) {
             if (++runs == 1) {
-                ASSERT_TRUE(other.execute<Account>("alice", Withdraw{10}, once));
+                ASSERT_TRUE(
+                    other.transact([](Transaction& its) { its.execute<Account>("alice", Withdraw{10}); }, once));
             }
             tx.execute<Account>("alice", Withdraw{10});
         },

@@ -75,9 +75,14 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
-    detail::CommandRunner::check(options);
+    runner_->check("transact", options);
     begin_command();
-    detail::Command command{.body = body, .options = options, .began = options_.runtime.clock.get().now()};
+    detail::Command command{.body = body,
+                            .options = options,
+                            .began = options_.runtime.clock.get().now(),
+                            .fingerprint = options.command_id.empty()
+                                               ? std::string{}
+                                               : detail::fingerprint({}, "transact", options.contents)};
     detail::Command* const only = &command;
     runner_->run({&only, 1});
     if (command.failure) std::rethrow_exception(command.failure);
@@ -85,15 +90,15 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
 }
 
 Outcome Application::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                             const CommandOptions& options) {
+                             const CommandOptions& options, std::string fingerprint) {
     begin_command();
-    return lanes_->execute(stream, body, options);
+    return lanes_->execute(stream, body, options, std::move(fingerprint));
 }
 
 std::future<Outcome> Application::submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                         CommandOptions options) {
+                                         CommandOptions options, std::string fingerprint) {
     begin_command();
-    return lanes_->submit(stream, std::move(body), std::move(options));
+    return lanes_->submit(stream, std::move(body), std::move(options), std::move(fingerprint));
 }
 
 const LaneMetrics& Application::lane_metrics() const {
@@ -131,6 +136,7 @@ void Application::add_projection(const AggregateType& aggregate, const NamedType
                 "does something else");
         }
     }
+    events_.has_projections(aggregate.named.name);
     projections_.emplace(aggregate.named.name, detail::InlineProjection{projection.type, std::move(run)});
 }
 

@@ -1,6 +1,7 @@
 #include "command_runner.h"
 
 #include "../transactions/mutants.h"
+#include "inside.h"
 
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
@@ -23,21 +24,31 @@ constexpr std::size_t participants_max = 100;
 constexpr std::size_t slot_overhead_bytes = 800;
 constexpr std::size_t command_id_bytes_max = 200;
 constexpr const char* receipt_attribute = "receipt";
+constexpr const char* fingerprint_attribute = "fingerprint";
 
 // A command that was executed under an id leaves slot 1 of the stream "$cmd-<id>", written in its transaction:
 //
-//     payload := receipt                     (JSON text: [{"stream":…,"version":…}, …])
+//     payload := receipt [fingerprint]       (JSON text: [{"stream":…,"version":…}, …]; of what the id stands for)
 store::Key command_slot(const std::string& command_id) {
     return slot_key("$cmd-" + command_id, 1);
 }
 
-Receipt receipt_of_earlier(const std::string& command_id, const Committed& slot) {
+/// How a command ended that finds its id used: as the first time, unless the id stood for something else then.
+Outcome outcome_of_earlier(const Command& command, const Committed& slot) {
+    const std::string& command_id = command.options.command_id;
     const std::string* text = store::text(slot.payload, receipt_attribute);
     auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
     if (!written) {
         throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
     }
-    return {.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+    const std::string* asked = store::text(slot.payload, fingerprint_attribute);
+    if (asked != nullptr && *asked != command.fingerprint) {
+        return Rejection{.code = "command_id_reused",
+                         .message = "the command id '" + command_id + "' was used before for something else" +
+                                    (written->empty() ? "" : ", at " + written->front().stream) +
+                                    "; give each command an id of its own"};
+    }
+    return Receipt{.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
 }
 
 Metadata metadata_of(const CommandOptions& options) {
@@ -114,7 +125,13 @@ bool is_one_read(const Plan& plan) {
 
 }  // namespace
 
-void CommandRunner::check(const CommandOptions& options) {
+void CommandRunner::check(const char* call, const CommandOptions& options) const {
+    if (Inside::of(this)) {
+        throw InvalidError(std::string{call} +
+                           " was called from inside a handler, or the body of a transaction, of the same application: "
+                           "it would be no part of that command, and may wait for it for ever. Use the transaction's "
+                           "own execute, load and rows, or call it when the outcome is there");
+    }
     if (options.command_id.size() > command_id_bytes_max) {
         throw InvalidError("a command id has at most " + std::to_string(command_id_bytes_max) +
                            " bytes, this one has " + std::to_string(options.command_id.size()));
@@ -123,7 +140,7 @@ void CommandRunner::check(const CommandOptions& options) {
 
 std::size_t CommandRunner::run(std::span<Command* const> commands) {
     const Runtime runtime = world_.coordinator.runtime();
-    Climb climb;
+    Climb climb{lines_};
     std::size_t together = commands.size();  // of the attempt that counts
     unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
     const auto fail = [&](const std::exception_ptr& failure) {
@@ -150,14 +167,14 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
                 conflict = std::move(*lost);
             } catch (const BlockedError& error) {
                 together = attempt.together;
-                conflict = {.what = error.what(), .over = false, .waited = true};
+                conflict = {.what = error.what(), .over = false, .waited = true, .details = error.details()};
             } catch (const InDoubtError& error) {
                 together = attempt.together;
                 // What wrote nothing is certain not to have happened.
                 for (std::size_t i = 0; i < attempt.fates.size(); ++i) {
                     if (attempt.fates[i].accepted()) continue;
-                    if (attempt.fates[i].executed_before) {
-                        commands[i]->outcome = std::move(*attempt.fates[i].executed_before);
+                    if (attempt.fates[i].ended_before) {
+                        commands[i]->outcome = std::move(*attempt.fates[i].ended_before);
                         continue;
                     }
                     commands[i]->failure = unavailable_beside(error);
@@ -173,19 +190,35 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
                 continue;
             }
             if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
-                throw ConflictError("gave up " + backoff.spent() + "; the last one met this: " + conflict.what);
+                throw_conflict(std::move(conflict), backoff);
             }
         }
     } catch (const Error& error) {
         // What can never work may be the fault of one of them.
         if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) {
             climb.turns.clear();  // or it would wait for itself
+            climb.places.leave();
             return run(commands.first(1));
         }
         return fail(std::current_exception());
     } catch (...) {
         return fail(std::current_exception());
     }
+}
+
+void CommandRunner::throw_conflict(Conflict conflict, const Backoff& backoff) const {
+    ConflictDetails details = std::move(conflict.details);
+    details.attempts = backoff.attempts();
+    if (!details.stream.empty()) {
+        try {
+            details.actual = world_.coordinator.reader().head(details.stream).head;
+        } catch (const Error&) {
+            // Then it is not known.
+        }
+    }
+    const std::string message = "gave up " + backoff.spent() + "; the last one met this: " + conflict.what;
+    details.met = std::move(conflict.what);
+    throw ConflictError(message, std::move(details));
 }
 
 std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb) {
@@ -195,6 +228,7 @@ std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> command
     }
     const bool first = attempt.number == 1;
     if (!first) attempt.ids = read_ids(commands, attempt);
+    unsigned rounds_in_line = 3;  // what it needs may change with what it sees
     for (;;) {
         Transaction tx{world_, attempt.id, attempt.since, attempt.reservation ? &*attempt.reservation : nullptr,
                        first ? Repository::Ask::last_known : Repository::Ask::store};
@@ -204,8 +238,25 @@ std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> command
         attempt.together = cut.decided;
         if (cut.redo) continue;
         for (const auto& [stream, touched] : tx.aggregates_) climb.streams.insert(stream);
+        if (rounds_in_line > 0 && wait_in_line(tx, commands, attempt, climb)) {
+            --rounds_in_line;
+            continue;
+        }
         return commit(tx, commands, attempt, climb);
     }
+}
+
+bool CommandRunner::wait_in_line(const Transaction& tx, std::span<Command* const> commands, const Attempt& attempt,
+                                 Climb& climb) {
+    if (escalation_.queue_time_max == Duration::zero()) return false;
+    const bool first = attempt.number == 1;
+    if (first && std::ranges::none_of(attempt.fates, &Fate::accepted)) return false;
+    // What is only read is shared, as long as nobody keeps changing it.
+    const std::set<std::string> names = tx.lines(!first);
+    // Who writes one slot from its lane, as most do, need not say so where nobody listens.
+    const bool one_slot = names.size() == 1 && tx.aggregates_.size() == 1;
+    if (first && one_slot && commands.front()->in_lane && lines_.are_empty()) return false;
+    return climb.places.enter(names);
 }
 
 bool CommandRunner::escalate(Climb& climb, unsigned number) const {
@@ -244,8 +295,8 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
         const Command& command = *commands[i];
         const std::string& command_id = command.options.command_id;
         tx.begin_command(metadata_of(command.options));
-        if (!attempt.ids.empty() && attempt.ids[i].receipt) {
-            attempt.fates.push_back({.executed_before = attempt.ids[i].receipt});
+        if (!attempt.ids.empty() && attempt.ids[i].ended_before) {
+            attempt.fates.push_back({.ended_before = attempt.ids[i].ended_before});
             continue;
         }
         // What these ask for concerns them alone; and a repeat waits until it can see the first.
@@ -257,6 +308,7 @@ CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* con
         const std::size_t changes_before = tx.changes_;
         try {
             if (alone) tx.fenced_by(*command.options.fenced_by);
+            const Inside inside{this};
             command.body(tx);
         } catch (const Rejected& rejected) {
             tx.rejection_ = rejected.rejection;
@@ -299,10 +351,11 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
     for (std::size_t i = 0; i < commands.size(); ++i) {
         const std::string& command_id = commands[i]->options.command_id;
         const Fate& fate = attempt.fates[i];
-        if (command_id.empty() || fate.executed_before || (failed && ids_are_known)) continue;
+        if (command_id.empty() || fate.ended_before || (failed && ids_are_known)) continue;
         if (fate.accepted()) {
             if (VARVE_MUTANT("a command id is looked up and not written")) continue;
-            store::Item payload{{receipt_attribute, json::encode(tx.written_by(i))}};
+            store::Item payload{{receipt_attribute, json::encode(tx.written_by(i))},
+                                {fingerprint_attribute, commands[i]->fingerprint}};
             plan.slots.push_back(
                 {command_slot(command_id), ids_are_known ? attempt.ids[i].epoch : 0, std::move(payload)});
         } else {
@@ -346,8 +399,8 @@ std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<C
             command.failure = std::move(fate.failure);
         } else if (fate.rejection) {
             command.outcome = std::move(*fate.rejection);
-        } else if (fate.executed_before) {
-            command.outcome = std::move(*fate.executed_before);
+        } else if (fate.ended_before) {
+            command.outcome = std::move(*fate.ended_before);
         } else {
             Receipt& receipt = receipts[i];
             receipt.rung = climb.rung;
@@ -396,16 +449,16 @@ std::vector<CommandRunner::IdSlot> CommandRunner::read_ids(std::span<Command* co
     std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
     for (std::size_t k = 0; k < keys.size(); ++k) {
         IdSlot& found = slots[indexes[k]];
-        const std::string& command_id = commands[indexes[k]]->options.command_id;
+        const Command& command = *commands[indexes[k]];
         const Slot slot = decode_slot(keys[k], std::move(items[k]));
         if (const auto* free = std::get_if<Free>(&slot)) {
             found.epoch = free->epoch;
         } else if (const auto* committed = std::get_if<Committed>(&slot)) {
-            found.receipt = receipt_of_earlier(command_id, *committed);
+            found.ended_before = outcome_of_earlier(command, *committed);
         } else {
             const StreamRead read = reader.stream(keys[k].partition, 1);
             found.epoch = read.next.epoch;
-            if (read.head > 0) found.receipt = receipt_of_earlier(command_id, read.slots.front().content);
+            if (read.head > 0) found.ended_before = outcome_of_earlier(command, read.slots.front().content);
         }
     }
     return slots;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "lines.h"
+
 #include <varve/commands/transaction.h>
 #include <varve/locks/locks.h>
 
@@ -20,6 +22,8 @@ struct Command {
     const std::function<void(Transaction&)>& body;
     const CommandOptions& options;
     Time began;
+    std::string fingerprint = {};         ///< of what its id stands for
+    bool in_lane = false;                 ///< of those on its aggregate one goes at a time as it is
     std::optional<Outcome> outcome = {};  ///< one of the two, as soon as it has ended
     std::exception_ptr failure = {};
 };
@@ -35,35 +39,39 @@ class CommandRunner {
         : world_{repository, coordinator, row_tables, projections},
           turns_(turns),
           retry_(retry),
-          escalation_(escalation) {}
+          escalation_(escalation),
+          lines_(coordinator.runtime(), escalation.queue_time_max) {}
 
     /// Ends the first n of `commands`, n ≥ 1, and returns n. Each keeps its own outcome: a rejection rejects only
     /// itself, and one that throws fails only itself. Throws nothing.
     std::size_t run(std::span<Command* const> commands);
 
-    /// InvalidError for options that can never work.
-    static void check(const CommandOptions& options);
+    /// InvalidError for options that can never work, and for a call from inside one of this runner's commands.
+    void check(const char* call, const CommandOptions& options) const;
 
   private:
     /// What a command has come to in one attempt, true if that commits.
     struct Fate {
         std::optional<Rejection> rejection = {};
         std::exception_ptr failure = {};
-        std::optional<Receipt> executed_before = {};
+        std::optional<Outcome> ended_before = {};  ///< its id tells
 
-        bool accepted() const { return !rejection && !failure && !executed_before; }
+        bool accepted() const { return !rejection && !failure && !ended_before; }
     };
     /// The slot that says whether a command of an id was executed.
     struct IdSlot {
         transactions::Epoch epoch = 0;  ///< at which it is free
-        std::optional<Receipt> receipt = {};
+        std::optional<Outcome> ended_before = {};
     };
     /// How far one run has climbed.
     struct Climb {
+        explicit Climb(Lines& lines) : places(lines) {}
+
         Rung rung = Rung::at_once;
         std::set<std::string> streams = {};  ///< that the attempts so far have touched
         bool queued = false;
         std::vector<Lock> turns = {};  ///< of these streams, once it has queued for them
+        Lines::Places places;
 
         void to(Rung at_least) { rung = std::max(rung, at_least); }
     };
@@ -78,7 +86,11 @@ class CommandRunner {
         bool rests_on_memory = false;  ///< the store was not asked for all that it relied on
     };
 
+    [[noreturn]] void throw_conflict(transactions::Conflict conflict, const Backoff& backoff) const;
     std::optional<transactions::Conflict> attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb);
+    /// Takes places in the lines for what has been decided, and waits there. True if others were before it, who may
+    /// have changed what that rests on.
+    bool wait_in_line(const Transaction& tx, std::span<Command* const> commands, const Attempt& attempt, Climb& climb);
     /// Before attempt `number`: what it takes by now. Whether it shall reserve.
     bool escalate(Climb& climb, unsigned number) const;
     /// How many could be decided. Fewer than `commands`: `tx` may have traces of the next one, if `redo` is set.
@@ -98,6 +110,7 @@ class CommandRunner {
     Locks& turns_;
     const RetryPolicy retry_;
     const Escalation escalation_;
+    Lines lines_;
 };
 
 }  // namespace varve::detail

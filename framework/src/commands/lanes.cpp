@@ -32,10 +32,15 @@ struct Lanes::Entry : Command {
 
 /// One that nobody waits for: it owns what it needs.
 struct Lanes::Submitted {
-    Submitted(std::function<void(Transaction&)> what, CommandOptions how, Time now)
+    Submitted(std::function<void(Transaction&)> what, CommandOptions how, std::string fingerprint, Time now)
         : body(std::move(what)),
           options(std::move(how)),
-          entry{Command{.body = body, .options = options, .began = now}, this} {}
+          entry{Command{.body = body,
+                        .options = options,
+                        .began = now,
+                        .fingerprint = std::move(fingerprint),
+                        .in_lane = true},
+                this} {}
 
     std::function<void(Transaction&)> body;
     CommandOptions options;
@@ -86,9 +91,13 @@ Lanes::~Lanes() {
 }
 
 Outcome Lanes::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                       const CommandOptions& options) {
-    CommandRunner::check(options);
-    Entry mine{Command{.body = body, .options = options, .began = runtime_.clock.get().now()}};
+                       const CommandOptions& options, std::string fingerprint) {
+    runner_.check("execute", options);
+    Entry mine{Command{.body = body,
+                       .options = options,
+                       .began = runtime_.clock.get().now(),
+                       .fingerprint = std::move(fingerprint),
+                       .in_lane = true}};
     if (enqueue(stream, mine)) mine.state = Entry::State::leads;
     while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
         try {
@@ -103,10 +112,11 @@ Outcome Lanes::execute(const std::string& stream, const std::function<void(Trans
 }
 
 std::future<Outcome> Lanes::submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                   CommandOptions options) {
-    CommandRunner::check(options);
+                                   CommandOptions options, std::string fingerprint) {
+    runner_.check("submit", options);
     executor();  // what is queued must have somebody who comes for it
-    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), runtime_.clock.get().now());
+    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), std::move(fingerprint),
+                                                 runtime_.clock.get().now());
     std::future<Outcome> outcome = submitted->promise.get_future();
     enqueue(stream, submitted->entry);
     static_cast<void>(submitted.release());  // it is the lane's now

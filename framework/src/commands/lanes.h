@@ -26,9 +26,9 @@ class Lanes {
 
     /// Returns when the command has ended. OverloadedError if the lane is full.
     Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                    const CommandOptions& options);
+                    const CommandOptions& options, std::string fingerprint);
     std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                CommandOptions options);
+                                CommandOptions options, std::string fingerprint);
     /// Returns when everything submitted before this call has ended. For the destructor of whoever owns the lanes:
     /// nothing may be submitted meanwhile.
     void drain();

@@ -173,6 +173,17 @@ Plan Transaction::plan() const {
     return plan;
 }
 
+std::set<std::string> Transaction::lines(bool all) const {
+    std::set<std::string> names;
+    for (const auto& [stream, touched] : aggregates_) {
+        if (all || !touched.events.empty()) names.insert(stream);
+    }
+    for (const auto& [key, touched] : rows_) {
+        if (all || touched.written) names.insert(store::to_string(key));
+    }
+    return names;
+}
+
 Plan Transaction::reads() const {
     Plan plan;
     for (const auto& [stream, touched] : aggregates_) {

@@ -18,6 +18,11 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
     if (events.empty()) throw InvalidError("an append to stream '" + stream + "' has no events");
     if (is_internal(stream))
         throw InvalidError("stream '" + stream + "' is the framework's own: names with '$' are reserved");
+    if (const auto aggregate = std::string_view{stream}.substr(0, stream.find('-')); projected_.contains(aggregate)) {
+        throw InvalidError("stream '" + stream + "' is that of an aggregate with inline projections, which an append " +
+                           "would pass by; use Application::append, or Transaction::append, for '" +
+                           std::string{aggregate} + "'");
+    }
     if (expected.version_ < 0) {
         throw InvalidError("an append to stream '" + stream + "' expects version " + std::to_string(expected.version_) +
                            "; versions begin with 1, and 0 means that there is none yet");
@@ -44,8 +49,12 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
         if (const auto* commit = std::get_if<Commit>(&outcome)) return Appended{read.head + 1, commit->tx};
         const auto& conflict = std::get<Conflict>(outcome);
         if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
+            ConflictDetails details = conflict.details;
+            details.attempts = backoff.attempts();
+            details.met = conflict.what;
             throw ConflictError("gave up appending to stream '" + stream + "' " + backoff.spent() +
-                                "; the last one met this: " + conflict.what);
+                                    "; the last one met this: " + conflict.what,
+                                std::move(details));
         }
     }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/commands/fingerprint.h>
 #include <varve/commands/lane_options.h>
 #include <varve/commands/transaction.h>
 #include <varve/core/executor.h>
@@ -83,7 +84,8 @@ struct AsOf {
 ///
 /// Errors of execute, submit and transact: ConflictError after the last attempt, InDoubtError when the outcome is
 /// unknown (repeat it only under a command id), those of the store. An exception that a handler or body throws passes
-/// through, and nothing is written.
+/// through, and nothing is written; so does std::bad_alloc. InvalidError where one of them is called from inside a
+/// handler, or a body, of the same application: it would wait for itself.
 class Application {
   public:
     /// Makes the framework's tables where they are missing. ConfigError naming the option that cannot work, or for a
@@ -98,13 +100,14 @@ class Application {
     template <class A, class Command>
     requires(Decides<A, Command>) Outcome
         execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
+        const std::string stream = stream_name(aggregate_type<A>(), id);
         return execute(
-            stream_name(aggregate_type<A>(), id),
+            stream,
             [&](Transaction& tx) {
                 if (options.expected_version) check_version<A>(tx, id, *options.expected_version);
                 tx.execute<A>(id, command);
             },
-            options);
+            options, fingerprint(stream, detail::command_name<Command>(), command, options));
     }
     template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
     requires(!Decides<A, Command>) Outcome
@@ -118,18 +121,42 @@ class Application {
     requires(Decides<A, Command>) std::future<Outcome> submit(std::string_view id, Command command,
                                                               CommandOptions options = {}) {
         const std::optional<Version> expected = options.expected_version;
+        const std::string stream = stream_name(aggregate_type<A>(), id);
+        std::string print = fingerprint(stream, detail::command_name<Command>(), command, options);
         return submit(
-            stream_name(aggregate_type<A>(), id),
+            stream,
             [id = std::string{id}, command = std::move(command), expected](Transaction& tx) {
                 if (expected) check_version<A>(tx, id, *expected);
                 tx.execute<A>(id, command);
             },
-            std::move(options));
+            std::move(options), std::move(print));
     }
     template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
     requires(!Decides<A, Command>) std::future<Outcome> submit(std::string_view id, Command command,
                                                                CommandOptions options = {})
     VARVE_REFUSED;
+
+    /// Appends events that were decided elsewhere, as ONE slot: an import. Inline projections run for them, in the same
+    /// transaction; EventStore::append would pass them by. As with execute, `expected_version` says what the aggregate
+    /// must look like, and a command id makes a repeat harmless. Several aggregates go together by Transaction::append,
+    /// which is the way to import many (docs/events.md):
+    ///
+    ///     bank.append<Account>("alice", {Opened{"Alice"}, Deposited{100'00}}, {.expected_version = 0});
+    ///
+    /// InvalidError for no events.
+    template <Aggregate A>
+    Outcome append(std::string_view id, const std::vector<typename A::Event>& events,
+                   const CommandOptions& options = {}) {
+        const std::string stream = stream_name(aggregate_type<A>(), id);
+        if (events.empty()) throw InvalidError("an append to '" + stream + "' has no events");
+        return execute(
+            stream,
+            [&](Transaction& tx) {
+                if (options.expected_version) check_version<A>(tx, id, *options.expected_version);
+                tx.append<A>(id, events);
+            },
+            options, fingerprint(stream, "append", events, options));
+    }
 
     /// Runs `body` and commits what it decided, all or nothing: strictly serializable over aggregates and rows, what
     /// was only read included. Again on conflict.
@@ -212,10 +239,19 @@ class Application {
     [[noreturn]] static void reject_version(const std::string& stream, Version actual, Version expected);
 
     Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
+    /// Empty without a command id.
+    template <class Command>
+    static std::string fingerprint(const std::string& stream, std::string_view kind, const Command& command,
+                                   const CommandOptions& options) {
+        if (options.command_id.empty()) return {};
+        std::string contents = options.contents;
+        if (contents.empty()) detail::append_contents(contents, command);
+        return detail::fingerprint(stream, kind, contents);
+    }
     Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                    const CommandOptions& options);
+                    const CommandOptions& options, std::string fingerprint);
     std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                CommandOptions options);
+                                CommandOptions options, std::string fingerprint);
     aggregates::Folded load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of);
     void sweep(const std::stop_token& stop);
     /// From here on it is too late for another projection.

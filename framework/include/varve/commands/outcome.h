@@ -38,7 +38,14 @@ using Outcome = Result<Receipt, Rejection>;
 struct CommandOptions {
     /// Executed at most once under this id, for ever and by all processes: a repeat does nothing and returns the first
     /// receipt. Costs one slot more. A rejected command may be tried again under its id. 1 to 200 bytes.
+    ///
+    /// The id stands for one thing: rejected with code "command_id_reused", and nothing written, if it was used for a
+    /// command of another type, on another aggregate, or with other fields. Of `transact` the framework knows only what
+    /// `contents` says.
     std::string command_id = {};
+    /// With a command id: what it stands for, as text, for instance the request as it came in. In place of the command's
+    /// fields.
+    std::string contents = {};
     /// For `execute` and `submit`: rejected with code "wrong_version" unless the aggregate is at this version. Commands
     /// that were written together share one: who was told a version has not necessarily seen all of it.
     std::optional<Version> expected_version = {};

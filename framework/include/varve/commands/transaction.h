@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -78,12 +79,14 @@ class Transaction {
         Touched& touched = touch(aggregate_type<A>(), id);
         const Decision<typename A::Event> decision = static_cast<const A*>(touched.state())->decide(command);
         if (decision.rejection() != nullptr) reject(*decision.rejection());
-        for (const typename A::Event& event : decision.events()) {
-            A& own = *static_cast<A*>(touched.own_state());
-            std::visit([&](const auto& one) { own.apply(one); }, event);
-            record(touched, EventVariant<typename A::Event>::encode(event), &event);
-        }
+        record<A>(touched, decision.events());
         for (const EventData& effect : decision.effects()) add_effect(effect);
+    }
+
+    /// Events that were decided elsewhere, as they are: for imports (Application::append).
+    template <Aggregate A>
+    void append(std::string_view id, const std::vector<typename A::Event>& events) {
+        record<A>(touch(aggregate_type<A>(), id), events);
     }
     template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
     requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
@@ -191,10 +194,20 @@ class Transaction {
     void check_fences() const;
     Touched& touch(const AggregateType& type, std::string_view id);
     TouchedRow& touch(const store::Key& key);
+    template <Aggregate A>
+    void record(Touched& touched, const std::vector<typename A::Event>& events) {
+        for (const typename A::Event& event : events) {
+            A& own = *static_cast<A*>(touched.own_state());
+            std::visit([&](const auto& one) { own.apply(one); }, event);
+            record(touched, EventVariant<typename A::Event>::encode(event), &event);
+        }
+    }
     void record(Touched& touched, EventData data, const void* event);
     void add_effect(EventData effect);
     /// What the body has decided.
     transactions::Plan plan() const;
+    /// The names of the lines for what it writes (src/commands/lines.h); if `all`, for what it only reads too.
+    std::set<std::string> lines(bool all) const;
     /// What it has read, as if it had decided nothing.
     transactions::Plan reads() const;
     /// The slots that the events of one command will be in, by stream.

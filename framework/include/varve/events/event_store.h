@@ -4,7 +4,10 @@
 #include <varve/events/event.h>
 #include <varve/transactions/coordinator.h>
 
+#include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace varve {
@@ -56,7 +59,8 @@ class EventStore {
 
     /// Appends all events as ONE slot, all or nothing. With `any` and `exists` it is repeated until it fits; an append
     /// whose answer was lost is recognised as one's own. InvalidError for a negative version, for no events, and for an
-    /// internal stream. A version beyond the head is a WrongVersion, like any other: streams have no holes.
+    /// internal stream, or one of an aggregate with inline projections, which would miss the events: use
+    /// Application::append. A version beyond the head is a WrongVersion, like any other: streams have no holes.
     Result<Appended, WrongVersion> append(const std::string& stream, const std::vector<EventData>& events,
                                           Expected expected, const Metadata& metadata = {});
 
@@ -69,9 +73,13 @@ class EventStore {
     /// The head's version, 0 if there is none. One read, whatever the stream's length.
     Version head(const std::string& stream);
 
+    /// From now on streams of `aggregate` are not for append(). Before anything is appended.
+    void has_projections(std::string_view aggregate) { projected_.emplace(aggregate); }
+
   private:
     transactions::Coordinator& coordinator_;
     RetryPolicy retry_;
+    std::set<std::string, std::less<>> projected_;  // aggregates
 };
 
 }  // namespace varve

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <varve/core/field_bindings.h>
+#include <varve/core/is_a.h>
+#include <varve/core/reflect.h>
+#include <varve/core/type_name.h>
+
+#include <bit>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace varve::detail {
+
+template <class T>
+void append_contents(std::string& text, const T& value);
+
+template <class T>
+inline constexpr bool is_moment_or_duration = false;
+template <class Rep, class Period>
+inline constexpr bool is_moment_or_duration<std::chrono::duration<Rep, Period>> = true;
+template <class Clock, class Duration>
+inline constexpr bool is_moment_or_duration<std::chrono::time_point<Clock, Duration>> = true;
+
+template <class T, auto... pointers>
+void append_fields(std::string& text, const T& value, FieldPointers<pointers...>) {
+    using Bindings = FieldBindings<sizeof...(pointers)>;
+    std::size_t field = 0;
+    const auto append = [&](const auto& one) {
+        std::string contents;
+        append_contents(contents, one);
+        if (!contents.empty()) text += std::to_string(field) + '=' + contents;
+        ++field;
+    };
+    (append(*static_cast<const std::remove_pointer_t<decltype(pointers.pointer)>*>(
+         Bindings::address(const_cast<T&>(value), field))),
+     ...);
+}
+
+template <class T>
+constexpr bool has_fields() {
+    if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
+        if constexpr (!HasBase<T>) return count_fields<T>() <= fields_max;
+    }
+    return false;
+}
+
+/// Appends what a command holds, the same in every process. What has no such form, a pointer or a function, adds
+/// nothing; neither does an empty optional, so that a field of that kind can be added to a command later.
+template <class T>
+void append_contents(std::string& text, const T& value) {
+    if constexpr (std::is_enum_v<T>) {
+        append_contents(text, static_cast<std::underlying_type_t<T>>(value));
+    } else if constexpr (std::integral<T>) {
+        text += std::to_string(value) + ';';
+    } else if constexpr (std::same_as<T, double>) {
+        append_contents(text, std::bit_cast<std::uint64_t>(value));
+    } else if constexpr (std::same_as<T, float>) {
+        append_contents(text, std::bit_cast<std::uint32_t>(value));
+    } else if constexpr (std::convertible_to<const T&, std::string_view>) {
+        const std::string_view characters = value;
+        text += std::to_string(characters.size()) + ':';
+        text += characters;
+    } else if constexpr (is_moment_or_duration<T>) {
+        if constexpr (requires { value.count(); }) {
+            append_contents(text, value.count());
+        } else {
+            append_contents(text, value.time_since_epoch());
+        }
+    } else if constexpr (is_a<std::optional, T> || is_a<std::unique_ptr, T> || is_a<std::shared_ptr, T>) {
+        if (value) append_contents(text, *value);
+    } else if constexpr (is_a<std::variant, T>) {
+        append_contents(text, value.index());
+        if (!value.valueless_by_exception()) std::visit([&](const auto& one) { append_contents(text, one); }, value);
+    } else if constexpr (is_a<std::pair, T>) {
+        append_contents(text, value.first);
+        append_contents(text, value.second);
+    } else if constexpr (requires { typename T::hasher; }) {
+        append_contents(text, value.size());  // its elements are in another order in every process
+    } else if constexpr (std::ranges::sized_range<const T>) {
+        append_contents(text, std::ranges::size(value));
+        for (const std::ranges::range_value_t<const T>& one : value) append_contents(text, one);
+    } else if constexpr (has_fields<T>()) {
+        text += '{';
+        append_fields(text, value, FieldBindings<count_fields<T>()>::template pointers<T>());
+        text += '}';
+    }
+}
+
+/// A type's own `name`, or its unqualified one without template arguments, which compilers spell as they like.
+template <class Command>
+constexpr std::string_view command_name() {
+    if constexpr (NamesItself<Command>) {
+        return Command::name;
+    } else {
+        return type_name<Command>().substr(0, type_name<Command>().find('<'));
+    }
+}
+
+/// What a command id stands for, in 16 hexadecimal digits: the stream, empty for several; the kind of command; what it
+/// holds. Tells accidents, not forgers.
+std::string fingerprint(std::string_view stream, std::string_view kind, std::string_view contents);
+
+}  // namespace varve::detail

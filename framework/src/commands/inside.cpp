@@ -1,0 +1,7 @@
+#include "inside.h"
+
+namespace varve::detail {
+
+thread_local const Inside* Inside::innermost = nullptr;
+
+}  // namespace varve::detail

@@ -1,0 +1,134 @@
+#include "support/account.h"
+#include "support/hooked_store.h"
+
+#include <varve/testing/manual_clock.h>
+
+#include <array>
+#include <future>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+// Transactions of one process that share an aggregate go one after the other.
+namespace varve {
+namespace {
+
+using namespace account;
+using transactions::Strategy;
+
+/// Whoever writes lets all the others run first: what was read is out of date unless somebody kept them away.
+class YieldingStore final : public PassingStore {
+  public:
+    using PassingStore::PassingStore;
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
+        yield();
+        return inner().write(writes);
+    }
+    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
+        yield();
+        return inner().write_atomically(writes);
+    }
+
+  private:
+    static void yield() {
+        for (int i = 0; i < 30; ++i) std::this_thread::yield();
+    }
+};
+
+void many_callers_on_three_accounts(Strategy strategy, int threads_count, int each) {
+    Application bank{std::make_shared<YieldingStore>(open("memory:")),
+                     {.transactions = {.strategy = strategy}, .sweep = false}};
+    const std::array<const char*, 3> names{"a", "b", "c"};
+    for (const char* name : names) ASSERT_TRUE(bank.execute<Account>(name, Deposit{1'000'000}));
+    std::atomic<unsigned> attempts_most{0};
+    std::atomic<int> executed{0};
+    {
+        std::vector<std::jthread> threads;
+        for (int t = 0; t < threads_count; ++t) {
+            threads.emplace_back([&, t] {
+                for (int i = 0; i < each; ++i) {
+                    const auto from = static_cast<std::size_t>(t + i) % 3;
+                    if (t % 8 == 7) {  // lanes on the same aggregates
+                        executed += bank.execute<Account>(names[from], Deposit{1}) ? 1 : 0;
+                        continue;
+                    }
+                    const Outcome moved = bank.transact([&](Transaction& tx) {
+                        tx.execute<Account>(names[from], Withdraw{1});
+                        tx.execute<Account>(names[(from + 1) % 3], Deposit{1});
+                    });
+                    ASSERT_TRUE(moved);
+                    for (unsigned most = attempts_most;
+                         moved->attempts > most && !attempts_most.compare_exchange_weak(most, moved->attempts);) {
+                    }
+                }
+            });
+        }
+    }
+    std::int64_t sum = 0;
+    for (const char* name : names) sum += bank.load<Account>(name).state.balance;
+    EXPECT_EQ(sum, 3'000'000 + executed);
+    const auto commits = static_cast<std::uint64_t>(threads_count * each);
+    EXPECT_LT(bank.metrics().conflicts, commits / 5) << "they fight in the store";
+    EXPECT_LE(attempts_most, 6u) << "somebody starves";
+}
+
+TEST(Lines, many_callers_on_few_aggregates_do_not_fight_in_the_store_natively) {
+    many_callers_on_three_accounts(Strategy::automatic, 32, 30);
+}
+
+TEST(Lines, many_callers_on_few_aggregates_do_not_fight_in_the_store_by_the_protocol) {
+    many_callers_on_three_accounts(Strategy::protocol, 32, 15);
+}
+
+TEST(Lines, whoever_is_stuck_keeps_the_next_one_waiting_no_longer_than_for_the_locks) {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    const auto hooked = std::make_shared<HookedStore>(open("memory:"));
+    Application bank{hooked, {.sweep = false, .runtime = {.clock = clock}}};
+    const auto deposit = [](Transaction& tx) { tx.execute<Account>("alice", Deposit{1}); };
+    std::promise<void> arrived;
+    std::promise<void> released;
+    std::atomic<bool> first{true};
+    hooked->before_write = [&](auto) {
+        if (!first.exchange(false)) return;
+        arrived.set_value();
+        released.get_future().wait();
+    };
+    std::jthread stuck{[&] { EXPECT_TRUE(bank.transact(deposit)); }};
+    arrived.get_future().wait();
+    const Time began = clock.now();
+    EXPECT_TRUE(bank.transact(deposit));
+    EXPECT_GE(clock.now() - began, Escalation{}.queue_time_max);
+    EXPECT_TRUE(bank.execute<Account>("alice", Deposit{1})) << "nor those in its lane";
+    released.set_value();
+    stuck.join();
+    EXPECT_EQ(bank.load<Account>("alice").state.balance, 3);
+}
+
+TEST(Conflicts, tell_the_aggregate_its_versions_and_the_attempts) {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    const auto hooked = std::make_shared<HookedStore>(open("memory:"));
+    Application bank{hooked, {.retry = {.attempts_max = 3}, .sweep = false, .runtime = {.clock = clock}}};
+    Application rival{std::make_shared<PassingStore>(hooked), {.sweep = false}};
+    bool busy = false;
+    hooked->before_write = [&](auto) {
+        if (std::exchange(busy, true)) return;
+        EXPECT_TRUE(rival.execute<Account>("alice", Deposit{1}));
+        busy = false;
+    };
+    try {
+        static_cast<void>(bank.transact([](Transaction& tx) { tx.execute<Account>("alice", Deposit{1}); }));
+        FAIL() << "it got through";
+    } catch (const ConflictError& error) {
+        const ConflictDetails& details = error.details();
+        EXPECT_EQ(details.stream, "account-alice");
+        EXPECT_EQ(details.item, "events/account-alice/" + std::to_string(*details.expected + 1));
+        EXPECT_EQ(details.actual, bank.load<Account>("alice").version);
+        EXPECT_EQ(details.actual, *details.expected + 1);
+        EXPECT_GE(details.attempts, 3u);
+        EXPECT_NE(details.met.find("written by somebody else"), std::string::npos) << details.met;
+        EXPECT_NE(std::string{error.what()}.find(details.met), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace varve
