@@ -1,6 +1,5 @@
 #include "attempt.h"
 #include "ended_writes.h"
-#include "mutants.h"
 
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
@@ -19,9 +18,8 @@ std::variant<Commit, Conflict> Attempt::write_plain_row() {
     if (!after.data) after.expires = c_.resolver_.tombstone_expiry();
     bool may_get_through = false;
     for (;;) {
-        const Image written = base || VARVE_MUTANT("a row is inserted upon nothing")
-                                  ? after
-                                  : Image{.rev = uuid7(c_.runtime_), .expires = c_.resolver_.tombstone_expiry()};
+        const Image written =
+            base ? after : Image{.rev = uuid7(c_.runtime_), .expires = c_.resolver_.tombstone_expiry()};
         const bool final = written.rev == after.rev;
         const store::Write write = write_row(key, {.rev = base}, written);
         if (final) asked_by_ = Path::single;
@@ -82,13 +80,11 @@ Writers Attempt::writers_after(const Image& seen) const {
     std::erase_if(writers, [&](const auto& writer) {
         return writer.second < seconds(now) || c_.ended_writes_->contains(writer.first);
     });
-    if (VARVE_MUTANT("a row remembers its last writer only")) writers.clear();
     writers.emplace(claim_.tx, seconds(now + c_.options_.retention));
     return writers;
 }
 
 bool Attempt::knows(const Row& row) const {
-    if (VARVE_MUTANT("only a row's last writer is recognised")) return row.image.rev == claim_.tx;
     return row.image.writers.contains(claim_.tx);
 }
 
@@ -109,7 +105,6 @@ std::variant<Commit, Conflict> Attempt::row_moved_on() {
 }
 
 std::variant<Commit, Conflict> Attempt::end_plain_row(const std::string& base) {
-    if (VARVE_MUTANT("a row is not fenced when its writer gives up")) return conflict();
     const store::Key& key = primary().key;
     const store::Write write = fence_row(key, base, uuid7(c_.runtime_));
     for (Backoff backoff{retry_policy(), c_.runtime_};;) {
