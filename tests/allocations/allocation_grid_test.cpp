@@ -85,8 +85,12 @@ void expect_moved(World& world, Told told, std::int64_t cents) {
     const std::int64_t alice = 100 - world.balance(world.alice);
     const std::int64_t bob = world.balance(world.bob) - 100;
     EXPECT_EQ(alice, bob) << "one half of it";
-    if (told == Told::done) EXPECT_EQ(alice, cents) << "told done";
-    if (told == Told::not_done) EXPECT_EQ(alice, 0) << "told not done";
+    if (told == Told::done) {
+        EXPECT_EQ(alice, cents) << "told done";
+    }
+    if (told == Told::not_done) {
+        EXPECT_EQ(alice, 0) << "told not done";
+    }
     EXPECT_TRUE(alice == 0 || alice == cents);
 }
 
@@ -119,8 +123,12 @@ const Deed command_under_an_id{
         expect_deposited(world, told);
         const Outcome repeat = world.bank.execute<Account>(world.alice, Deposit{1}, {.command_id = "id" + world.id});
         ASSERT_TRUE(repeat);
-        if (told[0] == Told::done) EXPECT_TRUE(repeat->repeated);
-        if (told[0] == Told::not_done) EXPECT_FALSE(repeat->repeated);
+        if (told[0] == Told::done) {
+            EXPECT_TRUE(repeat->repeated);
+        }
+        if (told[0] == Told::not_done) {
+            EXPECT_FALSE(repeat->repeated);
+        }
         EXPECT_EQ(world.balance(world.alice), 101);
     }};
 

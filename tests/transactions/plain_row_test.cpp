@@ -60,7 +60,8 @@ struct OneRow : ::testing::Test {
     }
     /// As the second step of a transaction over more than this row.
     void a_transaction_writes(std::optional<std::string> data) {
-        const Claim claim{.tx = "tx-" + std::to_string(++ids), .primary = slot_key("account-other", 1)};
+        const Claim claim{
+            .tx = "tx-" + std::to_string(++ids), .primary = slot_key("account-other", 1), .lease = {}, .priority = {}};
         put(prepare_row(key, row().image, claim, data));
         put(finalise_row(key, row().intent.value(), 4711));
     }
@@ -253,7 +254,8 @@ TEST_F(OneRow, its_ids_outlive_an_intent_that_is_undone) {
     somebody_writes("1");
     const Writers before = row().image.writers;
     EXPECT_EQ(before.size(), 1U);
-    put(prepare_row(key, row().image, {.tx = "tx", .primary = slot_key("account-other", 1)}, {}));
+    put(prepare_row(key, row().image,
+                    {.tx = "tx", .primary = slot_key("account-other", 1), .lease = {}, .priority = {}}, {}));
     put(undo_row(key, row().image, row().intent.value()));
     EXPECT_EQ(row().image.writers, before);
 }

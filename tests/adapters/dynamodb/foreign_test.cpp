@@ -117,7 +117,8 @@ TEST_P(ForeignProgram, writes_over_what_aborted_transactions_left_void) {
 TEST_P(ForeignProgram, leaves_alone_what_is_pending_until_varve_has_settled_it) {
     Application bank{varve::open(server_->url("bank")), {.sweep = false}};
     ASSERT_TRUE(bank.execute<Account>("alice", Deposit{100}));
-    const transactions::Claim dead{.tx = "dead", .primary = transactions::slot_key("account-bob", 1)};
+    const transactions::Claim dead{
+        .tx = "dead", .primary = transactions::slot_key("account-bob", 1), .lease = {}, .priority = {}};
     const store::Write prepare =
         transactions::prepare_slot(transactions::slot_key("account-alice", 2), 0, dead, {{"events", "[]"}});
     ASSERT_TRUE(std::holds_alternative<store::Applied>(bank.coordinator().store().write({&prepare, 1}).front()));
