@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -123,8 +124,7 @@ TEST_F(OneRow, what_was_not_applied_is_a_conflict_although_an_answer_was_lost) {
     somebody_writes("1");
     store.hold_back_writes = true;
     store.after_write = [&](auto, std::vector<store::WriteAnswer>& answers) {
-        store.hold_back_writes = false;
-        store.after_write = [](auto, auto&) {};
+        if (!std::exchange(store.hold_back_writes, false)) return;
         somebody_writes("3");
         answers = {lost()};
     };
