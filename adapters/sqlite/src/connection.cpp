@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include <sqlite3.h>
 
@@ -129,8 +131,9 @@ Statement Connection::prepare(const std::string& sql) {
         sqlite3_stmt* statement = nullptr;
         const int code = sqlite3_prepare_v3(connection_.get(), sql.data(), static_cast<int>(sql.size()),
                                             SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+        std::unique_ptr<sqlite3_stmt, Close> owned{statement};
         if (code != SQLITE_OK) raise(code);
-        found = statements_.emplace(sql, statement).first;
+        found = statements_.emplace(sql, std::move(owned)).first;
     }
     return {*this, found->second.get()};
 }
