@@ -13,6 +13,7 @@
 #define TX 0
 #define PLAIN 1        /* one row, nothing validated: one conditional write */
 #define NATIVE 2       /* all rows and p[a] in one atomic conditional write */
+#define RES 3          /* escalated: holds both rows by intents without an image, then decides, then says what becomes of some */
 #define NR 2
 #define B(a) (1<<(a))
 #if SCEN==1            /* insert, delete, insert again */
@@ -33,15 +34,25 @@ hidden byte w[6] = {PUT,PUT, PUT,PUT, 0,0};     hidden byte kind[3] = {TX,TX,TX}
 #elif SCEN==6
 #define NO 3
 hidden byte w[6] = {PUT,PUT, PUT,PUT, PUT,PUT}; hidden byte kind[3] = {TX,TX,NATIVE};
+#elif SCEN==7          /* one reserves both rows and writes one, against a transaction and a plain write */
+#define NO 3
+hidden byte w[6] = {PUT,0, PUT,PUT, DEL,0};     hidden byte kind[3] = {RES,TX,PLAIN};
+#elif SCEN==8          /* two that reserve */
+#define NO 2
+hidden byte w[6] = {PUT,0, DEL,PUT, 0,0};       hidden byte kind[3] = {RES,RES,TX};
 #endif
 #define OP(a,r) w[(a)*NR+(r)]
+#define HOLDS(a,r) (OP(a,r) || kind[a]==RES)
 #define NEW(a,r) (OP(a,r)==PUT -> (a)+1 : 0)
 
-typedef Row { byte val; byte rev; byte it; bit tomb; byte older };  /* it: intent of command it-1; older: ghost, see lay() */
+/* it: intent of command it-1; rs: it only holds the row, nothing is said yet; older: ghost, see lay() */
+typedef Row { byte val; byte rev; byte it; bit rs; bit tomb; byte older };
 Row row[NR];
 byte p[NO];
 byte seenv[NO*NR], seenr[NO*NR];            /* what the owner read: image and _rev */
 byte sent, com, dead;                       /* network; dead: too old to be delivered */
+byte fills[NR];                             /* network: to say what becomes of a held row */
+byte sawH[NR];                              /* somebody has seen the row held and no more */
 byte sawC, sawA;                            /* justification of finalise / undo requests */
 byte gC, gAck, gTold; byte gval[NR];        /* ghosts: committed...; the committed image */
 byte watch[NR];                             /* ghost: images that were committed at some time since the reader began */
@@ -57,7 +68,13 @@ hidden byte x;
 #define CANPREP(a,r) (OP(a,r) && row[r].rev==seenr[(a)*NR+(r)] && (row[r].it==0 || (row[r].it!=a+1 && p[row[r].it-1]==COMM)))
 #define IMAGE(r) ((row[r].it && p[row[r].it-1]==COMM) -> NEW(row[r].it-1,r) : row[r].val)
 #else
-#define CANPREP(a,r) (OP(a,r) && FREEAT(r,seenr[(a)*NR+(r)]))
+#ifdef OVER_ALIVE      /* mutation: an undecided transaction's intent is written over */
+#define GONE(b) 1
+#else
+#define GONE(b) (p[b]==VOID)
+#endif
+/* free, or the intent of an aborted one, which is written over */
+#define CANPREP(a,r) (HOLDS(a,r) && row[r].rev==seenr[(a)*NR+(r)] && (row[r].it==0 || (row[r].it!=a+1 && GONE(row[r].it-1))))
 #define IMAGE(r) row[r].val
 #endif
 #ifdef UNDO_ANY        /* mutation: undo does not check whose intent it is */
@@ -71,7 +88,7 @@ inline check() { d_step {
   do
   :: x<NR ->                                                    /* IMAGE: what resolving shows is what was committed */
      if
-     :: row[x].it && (gC & B(row[x].it-1)) -> assert(NEW(row[x].it-1,x)==gval[x])
+     :: row[x].it && !row[x].rs && (gC & B(row[x].it-1)) -> assert(NEW(row[x].it-1,x)==gval[x])
      :: else -> assert(row[x].val==gval[x])
      fi;
      assert(row[x].val==0 || row[x].val>NO || (gC & B(row[x].val-1)));   /* RAW readers see only committed images */
@@ -82,7 +99,7 @@ inline check() { d_step {
   assert((gTold & gC)==0) } }                                   /* TOLD aborted never commits */
 
 inline lay(a,r) {                                               /* the after image goes into place */
-  row[r].rev=REV(a,r); row[r].val=NEW(a,r); row[r].tomb=0; row[r].older=0;
+  row[r].rs=0; row[r].rev=REV(a,r); row[r].val=NEW(a,r); row[r].tomb=0; row[r].older=0;
   if
   :: OP(a,r)==DEL ->
 #ifdef NOTOMB          /* mutation: a delete deletes */
@@ -95,7 +112,8 @@ inline lay(a,r) {                                               /* the after ima
 /* the base of every row written is the committed one: HELD, and no LOST update */
 inline commit_row(a,r) {
   if
-  :: OP(a,r) -> assert(kind[a]!=TX || row[r].it==a+1); assert(row[r].val==gval[r] && seenv[(a)*NR+(r)]==gval[r]);
+  :: kind[a]==RES && !OP(a,r) -> assert(row[r].it==a+1 && seenv[(a)*NR+(r)]==gval[r]) /* read, and not moved */
+  :: OP(a,r) -> assert((kind[a]!=TX && kind[a]!=RES) || row[r].it==a+1); assert(kind[a]!=RES || !row[r].rs); assert(row[r].val==gval[r] && seenv[(a)*NR+(r)]==gval[r]);
      gval[r]=NEW(a,r)
   :: else
   fi }
@@ -113,6 +131,45 @@ inline do_direct(a) {                                           /* PLAIN and NAT
 
 proctype owner(byte a) {
   bit r, ok;
+  if
+  :: kind[a]==RES ->
+     sent=sent|B(a);
+     do                                                         /* hold: what moved meanwhile is held as it is by then */
+     :: atomic { p[a]==OPEN -> seenv[a*NR+r]=row[r].val; seenr[a*NR+r]=row[r].rev };
+        atomic {
+          if
+          :: row[r].it==a+1 -> ok=1
+          :: CANPREP(a,r) -> row[r].it=a+1; row[r].rs=1; dead=dead&(255-B(a)); ok=1; check()
+          :: else -> skip
+          fi;
+          if
+          :: ok && r==0 -> r=1; ok=0
+          :: ok && r==1 -> r=0; ok=0; break
+          :: else
+          fi }
+     :: atomic { p[a]!=OPEN -> r=0; goto aborted }
+     od;
+     do                                                         /* decided: say what becomes of those that are written */
+     :: OP(a,r) -> fills[r]=fills[r]|B(a);
+        atomic {
+          if
+#ifdef UNFILLED        /* mutation: commit without the answer */
+          :: skip
+#endif
+          :: row[r].it==a+1 -> row[r].rs=0; check()
+          :: else -> r=0; goto aborted
+          fi };
+        if :: r==0 -> r=1 :: else -> r=0; break fi
+     :: !OP(a,r) -> if :: r==0 -> r=1 :: else -> r=0; break fi
+     od;
+     com=com|B(a);
+     if
+     :: atomic { p[a]==OPEN -> do_commit(a); ok=1 }
+     :: ok=0
+     fi;
+     goto asked
+  :: else
+  fi;
   do                                                            /* 1. read (the image in place is committed) */
   :: atomic { OP(a,r) -> seenv[a*NR+r]=IMAGE(r); seenr[a*NR+r]=row[r].rev; if :: r==0 -> r=1 :: else -> r=0; break fi }
   :: atomic { !OP(a,r) -> if :: r==0 -> r=1 :: else -> r=0; break fi }
@@ -124,7 +181,7 @@ proctype owner(byte a) {
      :: atomic {
           if
           :: !OP(a,r) || row[r].it==a+1 -> skip
-          :: CANPREP(a,r) -> row[r].it=a+1; dead=dead&(255-B(a)); check()
+          :: CANPREP(a,r) -> row[r].it=a+1; row[r].rs=0; dead=dead&(255-B(a)); check()
           :: else -> r=0; goto aborted
           fi;
           if :: r==0 -> r=1 :: else -> r=0; break fi }
@@ -145,6 +202,7 @@ proctype owner(byte a) {
      :: ok=0
      fi
   fi;
+asked:
   if :: ok -> atomic { gAck=gAck|B(a); sawC=sawC|B(a); check(); goto stop } :: else fi;
   if                                                            /* refused, or the answer got lost */
   :: kind[a]==PLAIN ->
@@ -175,13 +233,21 @@ stop: skip
 #else
 #define CLEAN(a)
 #endif
+#ifdef RELEASE_ANY     /* mutation: what was seen held and no more is released, whatever was said since */
+#define RELEASABLE(a,r) ((sawH[r]&B(a)) && row[r].it==a+1)
+#else
+#define RELEASABLE(a,r) ((sawH[r]&B(a)) && row[r].it==a+1 && row[r].rs)
+#endif
 #define PER_ROW(a,r) \
-  CAN((sent&B(a)) && !(dead&B(a)) && CANPREP(a,r), row[r].it=a+1; check()) \
-  CAN((sawC&B(a)) && row[r].it==a+1, row[r].it=0; lay(a,r); check()) \
-  CAN((sawA&B(a)) && UNDOABLE(a,r), row[r].it=0; check())
+  CAN((sent&B(a)) && !(dead&B(a)) && CANPREP(a,r), row[r].it=a+1; row[r].rs=(kind[a]==RES); check()) \
+  CAN((fills[r]&B(a)) && row[r].it==a+1 && row[r].rs, row[r].rs=0; check()) \
+  CAN(kind[a]==RES && row[r].it==a+1 && row[r].rs && !(sawH[r]&B(a)), sawH[r]=sawH[r]|B(a)) \
+  CAN((sawC&B(a)) && RELEASABLE(a,r), row[r].it=0; row[r].rs=0; check()) \
+  CAN((sawC&B(a)) && row[r].it==a+1 && !row[r].rs, row[r].it=0; lay(a,r); check()) \
+  CAN((sawA&B(a)) && UNDOABLE(a,r), row[r].it=0; row[r].rs=0; check())
 #define ALL(a) CLEAN(a) PER_ROW(a,0) PER_ROW(a,1) \
-  CAN((com&B(a)) && kind[a]==TX && p[a]==OPEN, do_commit(a)) \
-  CAN((com&B(a)) && kind[a]!=TX && !(dead&B(a)) && DIRECT_OK(a), do_direct(a)) \
+  CAN((com&B(a)) && (kind[a]==TX || kind[a]==RES) && p[a]==OPEN, do_commit(a)) \
+  CAN((com&B(a)) && kind[a]!=TX && kind[a]!=RES && !(dead&B(a)) && DIRECT_OK(a), do_direct(a)) \
   CAN((sent&B(a)) && p[a]==OPEN, p[a]=VOID) \
   CAN((sent&B(a)) && p[a]==COMM && !(sawC&B(a)), sawC=sawC|B(a)) \
   CAN((sent&B(a)) && p[a]==VOID && !(sawA&B(a)), sawA=sawA|B(a))
@@ -212,7 +278,7 @@ end:
 
 /* read committed of row r: v its image, q its logical revision (of the transaction, when that has committed) */
 inline read(r,v,q) {
-  atomic { b=row[r].it; v=row[r].val; q=row[r].rev; watch[r]=B(gval[r]) };
+  atomic { b=(row[r].rs -> 0 : row[r].it); v=row[r].val; q=row[r].rev; watch[r]=B(gval[r]) };
   if
   :: b ->
      atomic {

@@ -33,7 +33,8 @@ class SlowStore final : public PassingStore {
         std::vector<store::WriteAnswer> answers;
         for (const store::Write& one : writes) {
             before_write(++writes_);
-            take_a_moment();
+            if (answers.empty()) take_a_moment();  // what goes out together is underway together
+            scheduler_.step();
             answers.push_back(inner().write({&one, 1}).front());
         }
         return answers;

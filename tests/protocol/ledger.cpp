@@ -73,12 +73,14 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
     const std::string was = revision(write.key, before);
     const std::string is = revision(write.key, after);
-    if (is_slot(write.key) && after && after->contains("reserved")) {
+    if (after && after->contains(is_slot(write.key) ? "reserved" : "_reserved")) {
         if (const std::string* tx = store::text(*after, "_tx")) {
             reserved_.emplace(*tx, write.key);
         } else {
             early_.push_back("Q3: " + store::to_string(write.key) + " is reserved, but by nobody");
         }
+    } else if (!is_slot(write.key) && after && after->contains("_tx")) {
+        reserved_.erase({*store::text(*after, "_tx"), write.key});  // what shall become of it has been said
     }
     if (after && after->contains("done") && !before->contains("done")) enter_done(is);
     if (is.empty() || is == was) return;

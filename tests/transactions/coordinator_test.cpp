@@ -47,6 +47,13 @@ struct ClaimedRow {
 // The refused request may arrive once more when the intent is gone.
 TEST(Coordinator, a_row_write_that_was_refused_by_what_may_pass_ends_in_doubt) {
     ClaimedRow f;
+    f.store.before_write = [&, sent = 0](auto) mutable {
+        if (++sent != 2) return;  // meanwhile the other one has gone, and somebody has written
+        const store::Write gone{f.row, store::Erase{}, {}};
+        static_cast<void>(f.inner->write({&gone, 1}));
+        const store::Write theirs = write_row(f.row, {}, {.data = "\"theirs\"", .rev = "theirs"});
+        static_cast<void>(f.inner->write({&theirs, 1}));
+    };
     EXPECT_THROW(f.commit(), InDoubtError);
 }
 

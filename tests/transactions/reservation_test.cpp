@@ -47,7 +47,7 @@ TEST_F(Reserving, holds_the_slot_after_the_head_for_a_query_and_a_write) {
     reservation.hold("a");
     EXPECT_EQ(inner->counts().queries, 1u);
     EXPECT_EQ(inner->counts().round_trips(), 2u);
-    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 3));
+    EXPECT_EQ(reservation.streams().at("a").key, slot_key("a", 3));
     EXPECT_TRUE(claim(slot_key("a", 3)));
 }
 
@@ -58,7 +58,7 @@ TEST_F(Reserving, follows_a_stream_that_has_moved_on_with_the_next_write) {
     };
     Reservation reservation{coordinator, "t", since};
     reservation.hold("a");
-    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 2));
+    EXPECT_EQ(reservation.streams().at("a").key, slot_key("a", 2));
     EXPECT_EQ(inner->counts().queries, 1u) << "the refusal shows the new head";
     EXPECT_EQ(inner->counts().read_batches, 0u);
 }
@@ -70,7 +70,7 @@ TEST_F(Reserving, that_has_fallen_behind_looks_where_the_head_is) {
     Reservation reservation{coordinator, "t", since};
     inner->reset();
     reservation.hold("a");
-    EXPECT_EQ(reservation.held().at("a").key, slot_key("a", 51));
+    EXPECT_EQ(reservation.streams().at("a").key, slot_key("a", 51));
     EXPECT_EQ(inner->counts().queries, 2u);
 }
 
@@ -97,7 +97,9 @@ TEST_F(Reserving, keeps_what_it_holds_from_expiring_while_it_waits_for_more) {
     std::size_t renewals = 0;
     Reservation reservation{coordinator, "t", since};
     reservation.hold("a");
-    store.before_write = [&](auto) { ++renewals; };
+    store.before_write = [&](std::span<const store::Write> writes) {
+        renewals += writes.front().key == slot_key("a", 1);
+    };
     store.before_read = [&] {  // each time it looks whether the older one is still there
         EXPECT_GT(claim(slot_key("a", 1))->lease, clock.now());
     };
@@ -115,7 +117,7 @@ TEST_F(Reserving, lets_go_of_all_that_it_held_and_of_what_may_yet_arrive) {
         Reservation reservation{coordinator, "t", since};
         reservation.hold("a");
         reservation.hold("b");
-        EXPECT_EQ(reservation.held().size(), 2u);
+        EXPECT_EQ(reservation.streams().size(), 2u);
     }
     for (const char* stream : {"a", "b"}) EXPECT_EQ(std::get<Free>(slot(slot_key(stream, 1))).epoch, 1) << stream;
 }

@@ -124,6 +124,8 @@ TEST_F(Settling, a_tie_goes_to_the_smaller_id) {
 TEST_F(Settling, nobody_is_spared_once_its_lease_has_expired) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
     const Priority younger{start + seconds{1}, "a"};
+    clock.jump(std::chrono::hours{1});  // what the wall clocks say does not matter
+    EXPECT_EQ(settle(other), Verdict::undecided);
     clock.advance(seconds{5} - Duration{1});
     EXPECT_EQ(settle(other), Verdict::undecided);
     EXPECT_EQ(settle(other, &younger), Verdict::undecided);
@@ -179,7 +181,8 @@ TEST_F(Settling, a_fence_that_loses_against_another_one_reports_aborted) {
 
 TEST_F(Settling, a_fence_whose_answer_was_lost_is_looked_at_again) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    clock.advance(seconds{60});
+    EXPECT_EQ(settle(other), Verdict::undecided);
+    clock.advance(seconds{5});
     store.after_write = [lost = false](auto, std::vector<store::WriteAnswer>& answers) mutable {
         if (!std::exchange(lost, true)) answers[0] = Failure{ErrorKind::unavailable, true, "no answer"};
     };
@@ -347,7 +350,12 @@ struct SettlingMany : Settling {
     std::vector<Verdict> settle_all() {
         const std::vector<std::optional<store::Item>> items = inner->read(keys);
         std::vector<Resolver::Claimed> claimed;
-        for (std::size_t i = 0; i < keys.size(); ++i) claimed.push_back({keys[i], items[i].value()});
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            claimed.push_back({keys[i], items[i].value()});
+            const std::optional<Claim> claim = claim_on(keys[i], *items[i]);
+            if (claim && claim->lease <= start) EXPECT_FALSE(counted.lease_is_over(*claim));  // met for the first time
+        }
+        clock.advance(seconds{5});
         return counted.settle(claimed, nullptr);
     }
 };
@@ -397,6 +405,8 @@ TEST_F(SettlingMany, only_what_was_not_answered_stays_undecided) {
     const std::vector<std::optional<store::Item>> items = inner->read(keys);
     std::vector<Resolver::Claimed> claimed;
     for (std::size_t i = 0; i < keys.size(); ++i) claimed.push_back({keys[i], items[i].value()});
+    EXPECT_EQ(resolver.settle(claimed, nullptr), std::vector<Verdict>(3, Verdict::undecided));
+    clock.advance(seconds{5});
     store.after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
         for (std::size_t i = 0; i < writes.size(); ++i) {
             if (writes[i].key == keys[1]) answers[i] = Failure{ErrorKind::unavailable, true, "no answer"};

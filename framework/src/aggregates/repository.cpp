@@ -155,6 +155,17 @@ Folded Repository::load(const AggregateType& type, const std::string& stream, Se
     return fold(type, stream, known, [&](Version first) { return reader.stream(stream, first); });
 }
 
+Folded Repository::load_at_head(const AggregateType& type, const std::string& stream, SettledReader& reader,
+                                Version head) {
+    Known known = cache_.find(type, stream).value_or(Known{});
+    // It can only be held behind a head that is finalised.
+    if (known.state && known.head == head) known.settled = true;
+    if (known.settled && known.head == head) {
+        return {.state = known.state, .head = head, .snapshot = known.snapshot, .bytes_since = known.bytes_since};
+    }
+    return fold(type, stream, known, [&](Version first) { return reader.stream(stream, first); });
+}
+
 Folded Repository::load_at(const AggregateType& type, const std::string& stream, Version last) {
     const std::shared_ptr<void> state = type.make();
     Folded folded{.state = state};

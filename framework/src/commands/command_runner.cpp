@@ -120,11 +120,11 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
         return together;
     };
     try {
+        const std::string first_id = uuid7(runtime);
         for (Backoff backoff{retry_, runtime};;) {
-            const std::string id =
-                VARVE_MUTANT("one id for all attempts") ? "tx-" + to_string(commands.front()->began) : uuid7(runtime);
-            Attempt attempt{.id = id,
-                            .number = backoff.attempts() + from_memory,
+            const unsigned number = backoff.attempts() + from_memory;
+            Attempt attempt{.id = VARVE_MUTANT("one id for all attempts") ? first_id : attempt_id(first_id, number),
+                            .number = number,
                             .since = commands.front()->began,
                             .together = commands.size()};
             Conflict conflict{};
@@ -178,32 +178,67 @@ std::size_t CommandRunner::run(std::span<Command* const> commands) {
 }
 
 std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb) {
-    if (escalate(climb, attempt.number)) {
+    if (escalate(climb, attempt)) {
         attempt.reservation.emplace(world_.coordinator, attempt.id, attempt.since);
-        for (const std::string& stream : climb.streams) attempt.reservation->hold(stream);
+        attempt.reservation->hold(climb.touched);
     }
     const bool first = attempt.number == 1;
     if (!first) attempt.ids = read_ids(commands, attempt);
     for (;;) {
         Transaction tx{world_, attempt.id, attempt.since, attempt.reservation ? &*attempt.reservation : nullptr,
                        first ? Repository::Ask::last_known : Repository::Ask::store};
+        if (!first) tx.reader_.fetch(climb.worth_fetching(attempt.reservation));
         attempt.fates.clear();
-        const Cut cut = decide(tx, commands, attempt);
+        const Cut cut = [&] {
+            try {
+                return decide(tx, commands, attempt);
+            } catch (const BlockedError&) {
+                climb.note(tx);
+                throw;
+            }
+        }();
         commands = commands.first(cut.decided);
         attempt.together = cut.decided;
         if (cut.redo) continue;
-        for (const auto& [stream, touched] : tx.aggregates_) climb.streams.insert(stream);
+        climb.note(tx);
         return commit(tx, commands, attempt, climb);
     }
 }
 
-bool CommandRunner::escalate(Climb& climb, unsigned number) const {
+void CommandRunner::Climb::note(const Transaction& tx) {
+    for (const auto& [stream, one] : tx.aggregates_)
+        touched.streams.insert_or_assign(stream, Reservation::Wanted::Stream{one.seen.head, one.seen.next.epoch});
+    for (const auto& [key, one] : tx.rows_) touched.rows.insert_or_assign(key, one.seen);
+}
+
+std::vector<store::Key> CommandRunner::Climb::worth_fetching(const std::optional<Reservation>& reservation) const {
+    constexpr Version behind_max = 10;  // whoever has fallen farther behind reads page by page
+    std::vector<store::Key> keys;
+    if (touched.streams.size() + touched.rows.size() < 2) return keys;  // one request as it is
+    for (const auto& [stream, known] : touched.streams) {
+        Version last = known.head + 2;
+        if (reservation) last = version_of(reservation->streams().at(stream).key);
+        if (last == known.head + 1 || last > known.head + behind_max) continue;
+        for (Version version = std::max<Version>(known.head, 1); version <= last; ++version)
+            keys.push_back(slot_key(stream, version));
+    }
+    for (const auto& [key, image] : touched.rows) {
+        if (!reservation) keys.push_back(key);
+    }
+    return keys;
+}
+
+bool CommandRunner::escalate(Climb& climb, const Attempt& attempt) const {
     constexpr std::size_t name_bytes_max = 1024;
-    if (number > escalation_.queue_after && escalation_.queue_time_max > Duration::zero() && !climb.queued &&
-        !climb.streams.empty()) {
+    const Runtime runtime = world_.coordinator.runtime();
+    const Duration elapsed = runtime.clock.now() - attempt.since;
+    const bool is_late =
+        elapsed >= escalation_.reserve_after_time && !VARVE_MUTANT("only attempts count until a command reserves");
+    if (attempt.number > escalation_.queue_after && !is_late && escalation_.queue_time_max > Duration::zero() &&
+        !climb.queued && !climb.touched.streams.empty()) {
         climb.queued = true;
         std::vector<std::string> names;
-        for (const std::string& stream : climb.streams) {
+        for (const auto& [stream, known] : climb.touched.streams) {
             if (std::string name = "$turn-" + stream; name.size() <= name_bytes_max) names.push_back(std::move(name));
         }
         try {
@@ -217,7 +252,8 @@ bool CommandRunner::escalate(Climb& climb, unsigned number) const {
         climb.to(Rung::queued);
     }
     const bool missed_its_turn = climb.queued && climb.turns.empty();
-    if (number <= escalation_.reserve_after && !missed_its_turn) return false;
+    const bool has_tried = attempt.number > 1 && is_late;
+    if (attempt.number <= escalation_.reserve_after && !missed_its_turn && !has_tried) return false;
     climb.to(Rung::reserved);
     return true;
 }

@@ -61,11 +61,14 @@ class CommandRunner {
     /// How far one run has climbed.
     struct Climb {
         Rung rung = Rung::at_once;
-        std::set<std::string> streams = {};  ///< that the attempts so far have touched
+        transactions::Reservation::Wanted touched = {};  ///< by the attempts so far, as they saw it last
         bool queued = false;
         std::vector<Lock> turns = {};  ///< of these streams, once it has queued for them
 
         void to(Rung at_least) { rung = std::max(rung, at_least); }
+        void note(const Transaction& tx);
+        /// What the next attempt is going to read, as far as the last one tells.
+        std::vector<store::Key> worth_fetching(const std::optional<transactions::Reservation>& reservation) const;
     };
     struct Attempt {
         std::string id;
@@ -79,8 +82,8 @@ class CommandRunner {
     };
 
     std::optional<transactions::Conflict> attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb);
-    /// Before attempt `number`: what it takes by now. Whether it shall reserve.
-    bool escalate(Climb& climb, unsigned number) const;
+    /// Before an attempt: what it takes by now. Whether it shall reserve.
+    bool escalate(Climb& climb, const Attempt& attempt) const;
     /// How many could be decided. Fewer than `commands`: `tx` may have traces of the next one, if `redo` is set.
     struct Cut {
         std::size_t decided;

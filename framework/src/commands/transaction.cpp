@@ -14,8 +14,8 @@ using namespace transactions;
 Transaction::Transaction(const World& world, std::string tx, Time since, Reservation* reservation,
                          aggregates::Repository::Ask ask)
     : world_(world),
-      reader_(world.coordinator, tx, since),
       reservation_(reservation),
+      reader_(world.coordinator, tx, since, reservation),
       ask_(ask),
       tx_(std::move(tx)),
       now_(world.coordinator.runtime().clock.now()) {}
@@ -24,10 +24,12 @@ Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_
     std::string stream = stream_name(type, id);
     const auto found = aggregates_.find(stream);
     if (found != aggregates_.end()) return found->second;
-    if (reservation_ != nullptr) reservation_->hold(stream);
+    std::optional<Version> held;
+    if (reservation_ != nullptr) held = version_of(reservation_->hold(stream).key) - 1;
     Touched touched{.type = &type,
                     .id = std::string{id},
-                    .seen = world_.repository.load(type, stream, reader_, ask_),
+                    .seen = held ? world_.repository.load_at_head(type, stream, reader_, *held)
+                                 : world_.repository.load(type, stream, reader_, ask_),
                     .own = nullptr,
                     .events = {}};
     return aggregates_.emplace(std::move(stream), std::move(touched)).first->second;
@@ -47,13 +49,13 @@ void Transaction::record(Touched& touched, EventData data, const void* event) {
 Transaction::TouchedRow& Transaction::touch(const store::Key& key) {
     const auto found = rows_.find(key);
     if (found != rows_.end()) return found->second;
-    Image image = reader_.rows({&key, 1}).front();
+    Image image = reservation_ != nullptr ? reservation_->hold(key) : reader_.rows({&key, 1}).front();
     TouchedRow touched{.seen = image, .written = false, .data = std::move(image.data)};
     return rows_.emplace(key, std::move(touched)).first->second;
 }
 
 void Transaction::fenced_by(const Lock& lock) {
-    if (&lock.store() != &world_.coordinator.store()) {
+    if (!world_.coordinator.is_on(lock.store())) {
         throw InvalidError("the lock '" + lock.name() +
                            "' is kept in another store object than this application's; take it from "
                            "Application::locks()");
@@ -122,7 +124,7 @@ Plan Transaction::plan() const {
         return events::encode_payload(commands, now_);
     };
     if (reservation_ != nullptr) {
-        for (const auto& [stream, slot] : reservation_->held()) {
+        for (const auto& [stream, slot] : reservation_->streams()) {
             HeldSlot& held = plan.held.emplace_back(slot);
             const auto touched = aggregates_.find(stream);
             if (touched != aggregates_.end() && !touched->second.events.empty())
@@ -138,12 +140,19 @@ Plan Transaction::plan() const {
             }
         }
     }
+    const bool held = reservation_ != nullptr;
     for (const auto& [key, touched] : rows_) {
         const bool changes = touched.written && touched.data != touched.seen.data;
         if (changes) {
-            plan.rows.push_back({key, touched.seen, touched.data});
-        } else {
+            plan.rows.push_back({.key = key, .seen = touched.seen, .after = touched.data, .held = held});
+        } else if (!held) {
             plan.rows_read.push_back({key, touched.seen.rev});
+        }
+    }
+    if (held) {
+        for (const auto& held_row : reservation_->rows()) {
+            const auto is_it = [&](const RowWrite& row) { return row.key == held_row.first; };
+            if (std::ranges::none_of(plan.rows, is_it)) plan.rows_held.push_back({held_row.first, held_row.second});
         }
     }
     for (const auto& [key, condition] : fences_) {
@@ -161,7 +170,9 @@ Plan Transaction::reads() const {
         // What is held has not moved as long as the reservation is alive, which its owner looks at.
         if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.seen.head + 1)});
     }
-    for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});
+    for (const auto& [key, touched] : rows_) {
+        if (reservation_ == nullptr) plan.rows_read.push_back({key, touched.seen.rev});
+    }
     for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     return plan;

@@ -31,7 +31,10 @@ Attempt::Attempt(Coordinator& coordinator, const Plan& plan, std::string tx, Tim
         participants_.push_back(
             {.key = held.key, .held = &held, .epoch = held.epoch, .prepared = true, .maybe_prepared = true});
     }
-    for (const RowWrite& row : plan.rows) participants_.push_back({.key = row.key, .row = &row});
+    for (const RowWrite& row : plan.rows)
+        participants_.push_back({.key = row.key, .row = &row, .maybe_prepared = row.held});
+    for (const HeldRow& row : plan.rows_held)
+        participants_.push_back({.key = row.key, .held_row = &row, .prepared = true, .maybe_prepared = true});
     if (!participants_.empty() && participants_.front().row == nullptr) {
         claim_.primary = participants_.front().key;
         claim_.primary_epoch = participants_.front().epoch;
@@ -49,7 +52,7 @@ std::variant<Commit, Conflict> Attempt::run() {
 }
 
 bool Attempt::needs_primary_of_its_own() const {
-    if (!plan_.held.empty()) return true;
+    if (plan_.is_reserved()) return true;
     if (!plan_.slots.empty()) return false;
     return plan_.rows.size() > 1 || (plan_.rows.size() == 1 && plan_.validates()) || !plan_.on_primary.empty();
 }
@@ -59,7 +62,7 @@ bool Attempt::holds_primary() const {
 }
 
 bool Attempt::fits_native() const {
-    return c_.options_.strategy == Strategy::automatic && plan_.ranges_read.empty() && plan_.held.empty() &&
+    return c_.options_.strategy == Strategy::automatic && plan_.ranges_read.empty() && !plan_.is_reserved() &&
            participants_.size() + plan_.heads_read.size() + plan_.rows_read.size() <=
                c_.capabilities_.atomic_writes_max;
 }
@@ -80,7 +83,7 @@ store::Item Attempt::payload(const Participant& participant) const {
 
 std::variant<Commit, Conflict> Attempt::committed(Path path) {
     if (path == Path::protocol) finalise_in_background();
-    if (!plan_.held.empty()) path = Path::reserved;
+    if (plan_.is_reserved()) path = Path::reserved;
     ++c_.metrics_.committed;
     ++c_.metrics_.committed_by[static_cast<std::size_t>(path)];
     return Commit{.tx = claim_.tx, .path = path, .primary = claim_.primary, .waited = patience_.waited()};

@@ -18,10 +18,12 @@ enum class Obstacle {
 /// One item that the transaction writes.
 struct Participant {
     store::Key key;
-    const SlotWrite* slot = nullptr;  // one of the three; none for a primary of the transaction's own
+    const SlotWrite* slot = nullptr;  // one of the four; none for a primary of the transaction's own
     const HeldSlot* held = nullptr;
     const RowWrite* row = nullptr;
-    Epoch epoch = 0;  // of a slot: where it is expected to be free
+    const HeldRow* held_row = nullptr;
+    Epoch epoch = 0;                       // of a slot: where it is expected to be free
+    std::optional<std::string> over = {};  // the aborted transaction whose claim is replaced
     bool prepared = false;
     bool maybe_prepared = false;  // a prepare was sent and not answered
 };
@@ -71,7 +73,14 @@ class Attempt {
     Obstacle meet_row_read(const store::Key& key, const std::optional<std::string>& rev,
                            const std::optional<store::Item>& current);
     Obstacle meet_range_read(const RangeRead& read);
+    /// Whether it bears another transaction's claim.
+    bool is_others(const store::Key& key, const store::Item& item) const;
+    /// What is claimed by another and is going to be prepared: the claim of one that has ended is written over, at once,
+    /// lest somebody younger takes the place.
+    Obstacle make_way(Participant& participant, const store::Item& item, Verdict verdict);
+    /// What is claimed by another and only read, or written at once.
     Obstacle meet_claim(const store::Key& key, const store::Item& item);
+    Obstacle settled(const store::Key& key, const store::Item& item, Verdict verdict);
     Obstacle moved(const store::Key& key, const char* how);
     /// How a round went in which something was not done.
     struct Round {
@@ -101,8 +110,10 @@ class Attempt {
     std::variant<Commit, Conflict> commit_primary(const Committed& content);
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.
     void finalise_in_background();
+    store::Write prepare(const Participant& one) const;
     store::Write finalise(const Participant& one) const;
     store::Write undo(const Participant& one) const;
+    Intent intent_on(const HeldRow& row) const;
     /// For an attempt that is certain never to commit: its owner, the only one who could, has not asked for it, or
     /// knows that it was refused for ever. Whatever fails here, others do when they meet it.
     void undo_prepared();

@@ -20,6 +20,14 @@ std::int64_t microseconds(Time time) {
 
 }  // namespace
 
+std::string attempt_id(const std::string& first, unsigned number) {
+    return number == 1 ? first : first + "." + std::to_string(number);
+}
+
+std::string_view command_of(std::string_view tx) {
+    return tx.substr(0, tx.find('.'));
+}
+
 std::optional<Claim> claim_on(const store::Key& key, const store::Item& item) {
     if (!item.contains(tx_attribute)) return std::nullopt;
     const std::string* tx = store::text(item, tx_attribute);

@@ -1,6 +1,7 @@
 #include "attempt.h"
 #include "finaliser.h"
 #include "handle.h"
+#include "patient_store.h"
 
 #include <varve/core/error.h>
 
@@ -30,18 +31,36 @@ Options checked(const Options& options) {
 }  // namespace
 
 Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options)
-    : store_(store),
+    : patient_(std::make_unique<PatientStore>(store, runtime, checked(options).answer_time_max)),
+      store_(*patient_),
       capabilities_(store.capabilities()),
       runtime_(runtime),
-      options_(checked(options)),
-      resolver_(store, runtime, options, metrics_),
-      reader_(store, resolver_, runtime),
-      finaliser_(std::make_unique<Finaliser>(store, background)) {}
+      options_(options),
+      resolver_(store_, runtime, options, metrics_),
+      reader_(store_, resolver_, runtime),
+      finaliser_(std::make_unique<Finaliser>(store_, background, runtime, options.answer_time_max)) {}
 
 Coordinator::~Coordinator() = default;
 
+bool Coordinator::is_on(const store::ItemStore& store) const {
+    return &patient_->inner() == &store;
+}
+
 Verdict Coordinator::resolve(std::string_view transaction) {
     return resolver_.end(claim_of_handle(transaction));
+}
+
+void Coordinator::let_go(std::vector<store::Write> undoes) {
+    // At once if it can be: whoever waits for them, be it the next attempt of the same command, need not any longer.
+    const std::vector<store::WriteAnswer> answers = store_.write(undoes);
+    std::vector<store::Write> left;
+    for (std::size_t i = 0; i < undoes.size(); ++i) {
+        const auto* failure = std::get_if<Failure>(&answers[i]);
+        if (failure != nullptr && worth_repeating(*failure)) left.push_back(std::move(undoes[i]));
+    }
+    if (left.empty()) return;
+    const std::vector<bool> tells(left.size(), false);
+    finaliser_->add({.writes = std::move(left), .tells = tells, .finalised = {}, .done = {}});
 }
 
 std::variant<Commit, Conflict> Coordinator::commit(const Plan& plan, const std::string& tx, Time since) {

@@ -55,13 +55,31 @@ std::vector<Finaliser::Work> Finaliser::take() {
     return taken;
 }
 
+std::vector<store::WriteAnswer> Finaliser::write(const std::vector<store::Write>& writes) {
+    std::vector<store::WriteAnswer> answers = store_.write(writes);
+    for (Backoff backoff{policy_, runtime_};;) {
+        std::vector<std::size_t> left;
+        std::vector<store::Write> again;
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            const auto* failure = std::get_if<Failure>(&answers[i]);
+            if (failure == nullptr || !worth_repeating(*failure)) continue;
+            left.push_back(i);
+            again.push_back(writes[i]);
+        }
+        if (left.empty() || VARVE_MUTANT("what is not answered in the background is left") || !backoff.next())
+            return answers;
+        std::vector<store::WriteAnswer> later = store_.write(again);
+        for (std::size_t i = 0; i < left.size(); ++i) answers[left[i]] = std::move(later[i]);
+    }
+}
+
 void Finaliser::run() {
     // Each was posted once, so what does not go along now has a run of its own.
     std::vector<Work> works = take();
     if (works.empty()) return;
     std::vector<store::Write> writes;
     for (Work& work : works) std::ranges::move(work.writes, std::back_inserter(writes));
-    const std::vector<store::WriteAnswer> answers = store_.write(writes);
+    const std::vector<store::WriteAnswer> answers = write(writes);
 
     std::vector<store::Write> done;
     std::size_t i = 0;

@@ -24,6 +24,7 @@ bool Attempt::has_a_double(const Participant& participant, const store::Item& cu
 }
 
 Obstacle Attempt::meet(Participant& participant, const std::optional<store::Item>& current) {
+    participant.over.reset();
     if (current && has_a_double(participant, *current)) {
         participant.maybe_prepared = false;  // what is there is not to be undone
         return moved(participant.key, "was written by another transaction of the same id");
@@ -53,9 +54,9 @@ Obstacle Attempt::meet_slot(Participant& participant, const std::optional<store:
 
 Obstacle Attempt::meet_row(const Participant& participant, const std::optional<store::Item>& current) {
     const Row row = decode_row(participant.key, current);
-    if (row.intent) {
-        return row.intent->claim.tx == claim_.tx ? Obstacle::none : meet_claim(participant.key, *current);
-    }
+    if (row.intent && row.intent->claim.tx == claim_.tx) return Obstacle::none;
+    if (participant.row->held) return moved(participant.key, "is not held any more");
+    if (row.intent) return meet_claim(participant.key, *current);
     if (row.image.rev == claim_.tx) return Obstacle::none;
     return row.image.rev == participant.row->seen.rev ? Obstacle::cleared
                                                       : moved(participant.key, "was written by somebody else");
@@ -79,9 +80,8 @@ Obstacle Attempt::meet_range_read(const RangeRead& read) {
     std::vector<std::pair<store::Key, std::string>> found;
     Obstacle worst = Obstacle::none;
     for (const store::Record& record : c_.reader_.raw(read.query)) {
-        const bool mine = std::ranges::any_of(plan_.rows, [&](const RowWrite& row) { return row.key == record.key; });
         const Row row = decode_row(record.key, record.item);
-        if (row.intent && !mine) worst = std::max(worst, meet_claim(record.key, record.item));
+        if (is_others(record.key, record.item)) worst = std::max(worst, meet_claim(record.key, record.item));
         if (row.image.rev) found.emplace_back(record.key, *row.image.rev);
     }
     if (worst != Obstacle::none) return worst;
@@ -90,8 +90,35 @@ Obstacle Attempt::meet_range_read(const RangeRead& read) {
                : moved({read.query.table, read.query.partition, read.query.first}, "and its range have changed");
 }
 
+bool Attempt::is_others(const store::Key& key, const store::Item& item) const {
+    const std::optional<Claim> claim = claim_on(key, item);
+    return claim && claim->tx != claim_.tx;
+}
+
+Obstacle Attempt::make_way(Participant& participant, const store::Item& item, Verdict verdict) {
+    participant.over.reset();
+    const store::Key& key = participant.key;
+    if (participant.row != nullptr && participant.row->held) return moved(key, "is not held any more");
+    const Obstacle obstacle = settled(key, item, verdict);
+    if (obstacle != Obstacle::cleared || verdict != Verdict::aborted) return obstacle;
+    // A primary keeps the epoch that was sent with the prepares: start over.
+    if (&participant == &primary()) return moved(key, "was settled for somebody else");
+    const Claim claim = claim_on(key, item).value();
+    if (participant.row == nullptr) {
+        participant.epoch = std::get<Pending>(decode_slot(key, item)).epoch + 1;
+    } else if (decode_row(key, item).image.rev != participant.row->seen.rev) {
+        return moved(key, "was written by somebody else");
+    }
+    if (claim.primary != key) participant.over = claim.tx;  // else it has become void
+    return Obstacle::cleared;
+}
+
 Obstacle Attempt::meet_claim(const store::Key& key, const store::Item& item) {
-    if (patience_.settle(key, item) != Verdict::undecided) {
+    return settled(key, item, patience_.settle(key, item));
+}
+
+Obstacle Attempt::settled(const store::Key& key, const store::Item& item, Verdict verdict) {
+    if (verdict != Verdict::undecided) {
         // If the two share a primary, it has moved on from the epoch that was sent with the prepares: start over.
         const bool shared = claims_were_sent_ && claim_on(key, item)->primary == claim_.primary;
         return shared ? moved(claim_.primary, "was settled for somebody else") : Obstacle::cleared;

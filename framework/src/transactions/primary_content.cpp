@@ -23,15 +23,24 @@ std::size_t bytes_in_list(const store::Key& key) {
 }  // namespace
 
 void Attempt::check_room() const {
-    check_room(participants_.front().key, payload(participants_.front()));
-    for (const Participant& participant : participants_) {
-        if (participant.slot != nullptr) check_room(participant.key, participant.slot->payload);
-        if (participant.row == nullptr) continue;
-        // Until it is finalised, a row has both of its images.
-        store::Item images;
-        if (participant.row->seen.data) images.emplace("data", *participant.row->seen.data);
-        if (participant.row->after) images.emplace("_after", *participant.row->after);
-        check_room(participant.key, images);
+    if (!holds_primary()) check_room(participants_.front().key, payload(participants_.front()));
+    for (std::size_t i = holds_primary() ? 0 : 1; i < participants_.size(); ++i) {
+        const Participant& one = participants_[i];
+        if (one.slot == nullptr && one.row == nullptr) continue;
+        // Prepared it is at its largest: a slot bears the claim besides its events, a row both of its images, too.
+        const store::Write write =
+            one.row == nullptr ? prepare(one) : prepare_row(one.key, one.row->seen, claim_, one.row->after);
+        store::Item item;
+        if (const auto* put = std::get_if<store::Put>(&write.action)) item = put->item;
+        if (one.row != nullptr) item = std::get<store::Update>(write.action).set;
+        if (one.row != nullptr && one.row->seen.rev) {
+            const store::Write image = write_row(one.key, one.row->seen, one.row->seen);
+            if (const auto* update = std::get_if<store::Update>(&image.action))
+                item.insert(update->set.begin(), update->set.end());
+        }
+        const std::size_t bytes = store::bytes(one.key, item);
+        if (bytes > c_.capabilities_.item_bytes_max)
+            throw InvalidError(store::too_large(one.key, bytes, c_.capabilities_.item_bytes_max));
     }
 }
 
@@ -52,7 +61,7 @@ Committed Attempt::primary_content() {
         }
     }
     std::size_t total = store::bytes(primary().key, content.payload) + protocol_bytes;
-    if (!plan_.held.empty() && total > c_.capabilities_.item_bytes_max) {
+    if (plan_.is_reserved() && total > c_.capabilities_.item_bytes_max) {
         throw InvalidError(
             "a command that has lost so often that it reserves its streams writes the events of all of "
             "them into one item first; they take " +

@@ -123,7 +123,7 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
     for (std::size_t i = 0; i < keys.size(); ++i) {
         Row row = decode_row(keys[i], items[i]);
         images.push_back(std::move(row.image));
-        if (!row.intent) continue;
+        if (!row.intent || row.intent->reserved) continue;  // what is only held stays as it is, however that ends
         if (isolation == Isolation::uncommitted) {
             images.back() = after_image(*row.intent, resolver_.tombstone_expiry());
         } else {

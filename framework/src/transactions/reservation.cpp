@@ -1,3 +1,6 @@
+#include "finaliser.h"
+#include "mutants.h"
+
 #include <varve/core/error.h>
 #include <varve/transactions/reservation.h>
 
@@ -6,15 +9,15 @@
 namespace varve::transactions {
 
 Reservation::Reservation(Coordinator& coordinator, const std::string& tx, Time since)
-    : c_(coordinator), since_(since), tx_(tx) {}
+    : c_(coordinator), since_(since), tx_(tx), patience_(coordinator.resolver(), coordinator.metrics(), {since, tx}) {}
 
 Reservation::~Reservation() {
     if (handed_over_ || undoes_.empty()) return;
     try {
+        // Not yet asked to commit, it never will: letting go is safe without a fence.
         std::vector<store::Write> undoes;
         for (auto& [key, undo] : undoes_) undoes.push_back(std::move(undo));
-        // Not yet asked to commit, it never will: letting go is safe without a fence. What fails here, others do.
-        static_cast<void>(c_.store().write(undoes));
+        c_.let_go(std::move(undoes));
     } catch (...) {
         // A destructor has nobody to tell. Whoever meets the reservation ends it.
     }
@@ -32,66 +35,176 @@ bool Reservation::is_alive() const {
     return c_.resolver().look(claim()).verdict == Verdict::undecided;
 }
 
-void Reservation::hold(const std::string& stream) {
-    if (held_.contains(stream)) return;
-    SettledReader reader{c_, tx_, since_, [this] { renew_leases(); }};
-    Backoff unanswered{RetryPolicy::waiting(c_.options().answer_time_max), c_.runtime()};
-    const SteadyTime until = c_.runtime().clock.steady_now() + c_.options().lease;
-    StreamRead read = reader.head(stream);
-    bool at_the_head = true;
-    while (!read.mine) {
-        renew_leases();
-        const store::Key key = slot_key(stream, read.head + 1);
-        const store::WriteAnswer answer = reserve(key, read.next.epoch);
-        if (std::holds_alternative<store::Applied>(answer)) break;
-        if (const auto* refused = std::get_if<store::Refused>(&answer)) {
-            if (c_.runtime().clock.steady_now() >= until) {
-                throw BlockedError("stream '" + stream + "' has moved on for a whole lease, at last to version " +
-                                   std::to_string(read.head + 1) + ", faster than it could be reserved");
-            }
-            // What refused it is the stream's new head, if all goes well: to read that first would lose most races
-            // against writers who know the head because they wrote it. Who has fallen behind, though, would run after
-            // it for ever at the speed of the writers.
-            const bool has_moved = std::holds_alternative<Committed>(decode_slot(key, refused->current));
-            if (std::exchange(at_the_head, false) && has_moved) {
-                ++read.head;
-                read.next = {};
-                continue;
-            }
-        } else {
-            // The next read tells whether it got through.
-            const auto& failure = std::get<Failure>(answer);
-            if (!worth_repeating(failure) || !unanswered.next()) raise_certain(failure);
-        }
-        // Perhaps somebody fenced this transaction and cleared its slot: reserving again for it would only be undone
-        // again.
-        if (!is_alive()) {
-            throw BlockedError("the reservation of stream '" + stream + "' was ended by somebody else");
-        }
-        read = reader.head(stream);
-        at_the_head = true;
+void Reservation::hold(const Wanted& wanted) {
+    std::vector<Open> open;
+    for (const auto& [stream, known] : wanted.streams) {
+        if (streams_.contains(stream)) continue;
+        open.push_back({.stream = stream, .key = slot_key(stream, known.head + 1), .epoch = known.epoch});
     }
-    held_.emplace(stream, HeldSlot{.key = slot_key(stream, read.head + 1), .epoch = read.next.epoch, .payload = {}});
+    for (const auto& [key, seen] : wanted.rows) {
+        if (!rows_.contains(key)) open.push_back({.key = key, .seen = seen});
+    }
+    hold(std::move(open));
 }
 
-store::WriteAnswer Reservation::reserve(const store::Key& key, Epoch epoch) {
-    if (held_.empty()) renew_at_ = c_.runtime().clock.steady_now() + c_.options().lease / 2;
-    const store::Write write = reserve_slot(key, epoch, claim());
-    store::WriteAnswer answer = c_.store().write({&write, 1}).front();
-    // What was refused by another's slot can never be applied later: that slot is not free at this epoch again.
-    const auto* refused = std::get_if<store::Refused>(&answer);
-    const bool is_others =
-        refused != nullptr && !(refused->current && store::holds(claimed_by(tx_), &*refused->current));
-    if (!is_others) undoes_.insert_or_assign(key, undo_slot(key, tx_, epoch));
-    return answer;
+const HeldSlot& Reservation::hold(const std::string& stream) {
+    if (!streams_.contains(stream)) hold({{.stream = stream, .key = head(stream), .epoch = 0}});
+    return streams_.at(stream);
+}
+
+const Image& Reservation::hold(const store::Key& row) {
+    if (!rows_.contains(row)) hold({{.key = row, .seen = decode_row(row, c_.store().read({&row, 1}).front()).image}});
+    return rows_.at(row);
+}
+
+/// Where to reserve: after the head, or where the head is not finalised yet, at which the write will stop.
+store::Key Reservation::head(const std::string& stream) const {
+    const StreamRead read = c_.reader().head(stream);
+    return slot_key(stream, read.unfinalised ? read.head : read.head + 1);
+}
+
+void Reservation::hold(std::vector<Open> open) {
+    Backoff waiting{RetryPolicy::waiting(c_.options().lease), c_.runtime()};
+    Backoff unanswered{RetryPolicy::waiting(c_.options().answer_time_max), c_.runtime()};
+    const SteadyTime until = c_.runtime().clock.steady_now() + c_.options().lease;
+    while (!open.empty()) {
+        renew_leases();
+        const Claim claim = this->claim();
+        if (!holds_anything()) renew_at_ = c_.runtime().clock.steady_now() + c_.options().lease / 2;
+        std::vector<store::Write> writes;
+        // Whoever wants the same queues for the first of it, instead of holding parts of it against each other.
+        const std::size_t count = holds_anything() ? open.size() : 1;
+        for (std::size_t i = 0; i < count; ++i) writes.push_back(write(open[i], claim));
+        const std::vector<store::WriteAnswer> answers = c_.store().write(writes);
+
+        bool found_a_void = false;
+        const Failure* failure = nullptr;
+        std::vector<Open> left;
+        std::vector<std::size_t> claimed;  // of these
+        std::vector<Resolver::Claimed> claims;
+        for (std::size_t i = 0; i < count; ++i) {
+            Open& one = open[i];
+            const auto* refused = std::get_if<store::Refused>(&answers[i]);
+            if (const auto* failed = std::get_if<Failure>(&answers[i])) {
+                failure = failed;
+                undoes_.insert_or_assign(one.key, undo(one));  // the next write tells whether it got through
+            } else if (refused == nullptr) {
+                take(one);
+                continue;
+            } else {
+                one.over.reset();
+                const std::optional<Claim> claim =
+                    refused->current ? claim_on(one.key, *refused->current) : std::nullopt;
+                if (claim && claim->tx == tx_) {
+                    take_as_found(one, *refused->current);
+                    continue;
+                }
+                if (claim) {
+                    claimed.push_back(left.size());
+                    claims.push_back({one.key, *refused->current});
+                } else {
+                    found_a_void = follow(one, refused->current) || found_a_void;
+                }
+            }
+            left.push_back(one);
+        }
+        const std::vector<Verdict> verdicts = patience_.make_way(claims);
+        bool somebody_is_alive = false;
+        for (std::size_t i = 0; i < claims.size(); ++i) {
+            if (verdicts[i] == Verdict::aborted) write_over(left[claimed[i]], claims[i].item);
+            somebody_is_alive = somebody_is_alive || verdicts[i] == Verdict::undecided;
+        }
+        left.insert(left.end(), open.begin() + static_cast<std::ptrdiff_t>(count), open.end());
+        open = std::move(left);
+
+        if (failure != nullptr && (!worth_repeating(*failure) || !unanswered.next())) raise_certain(*failure);
+        // Perhaps somebody fenced this transaction and cleared its slot: reserving again for it would only be undone
+        // again.
+        if (found_a_void && !is_alive()) {
+            throw BlockedError("the reservation of " + store::to_string(open.front().key) +
+                               " was ended by somebody else");
+        }
+        if (somebody_is_alive && !waiting.next()) {
+            throw BlockedError("what is to be reserved, " + store::to_string(open.front().key) +
+                               " or what follows it, is held by another transaction that is still running");
+        }
+        if (!open.empty() && !somebody_is_alive && c_.runtime().clock.steady_now() >= until) {
+            throw BlockedError(store::to_string(open.front().key) +
+                               " and what was before it moved on for a whole lease, faster than it could be reserved");
+        }
+    }
+}
+
+store::Write Reservation::write(const Open& one, const Claim& claim) const {
+    return one.stream.empty() ? reserve_row(one.key, one.seen, claim, one.over)
+                              : reserve_slot(one.key, one.epoch, claim, one.over);
+}
+
+store::Write Reservation::undo(const Open& one) const {
+    return one.stream.empty()
+               ? undo_row(one.key, one.seen, {.claim = claim(), .after = {}, .was_expires = one.seen.expires})
+               : undo_slot(one.key, tx_, one.epoch);
+}
+
+void Reservation::take(Open& one) {
+    undoes_.insert_or_assign(one.key, undo(one));
+    if (one.stream.empty()) {
+        rows_.emplace(one.key, std::move(one.seen));
+    } else {
+        streams_.emplace(one.stream, HeldSlot{.key = one.key, .epoch = one.epoch, .payload = {}});
+    }
+}
+
+void Reservation::take_as_found(Open& one, const store::Item& current) {
+    if (one.stream.empty()) {
+        const Row row = decode_row(one.key, current);
+        one.seen = row.image;
+        one.seen.expires = row.intent.value().was_expires;
+    } else {
+        one.epoch = std::get<Pending>(decode_slot(one.key, current)).epoch;
+    }
+    take(one);
+}
+
+bool Reservation::follow(Open& one, const std::optional<store::Item>& current) {
+    if (one.stream.empty()) {
+        one.seen = decode_row(one.key, current).image;
+        return false;
+    }
+    const Slot slot = decode_slot(one.key, current);
+    if (const auto* free = std::get_if<Free>(&slot)) {
+        one.epoch = free->epoch;
+        one.has_moved = false;
+        return true;
+    }
+    // What refused it is the stream's new head, if all goes well: to read that first would lose most races against
+    // writers who know the head because they wrote it. Who has fallen behind, though, would run after it for ever at the
+    // speed of the writers.
+    one.key = one.has_moved ? head(one.stream) : slot_key(one.stream, version_of(one.key) + 1);
+    one.has_moved = !one.has_moved;
+    one.epoch = 0;
+    return false;
+}
+
+void Reservation::write_over(Open& one, const store::Item& current) {
+    const Claim claim = claim_on(one.key, current).value();
+    if (one.stream.empty()) {
+        const Row row = decode_row(one.key, current);
+        one.seen = row.image;
+        one.seen.expires = row.intent.value().was_expires;
+    } else {
+        one.epoch = std::get<Pending>(decode_slot(one.key, current)).epoch + 1;
+    }
+    if (claim.primary != one.key) one.over = claim.tx;  // else it has become void
 }
 
 void Reservation::renew_leases() {
     const SteadyTime now = c_.runtime().clock.steady_now();
-    if (held_.empty() || now < renew_at_) return;
+    if (!holds_anything() || now < renew_at_) return;
     renew_at_ = now + c_.options().lease / 2;
     std::vector<store::Write> renewals;
-    for (const auto& [stream, slot] : held_) renewals.push_back(renew_slot(slot.key, claim()));
+    for (const auto& [stream, slot] : streams_) renewals.push_back(renew_slot(slot.key, claim()));
+    for (const auto& [key, image] : rows_) renewals.push_back(renew_row(key, claim()));
     // Without an answer, or refused because somebody has ended it: the commit will find out.
     static_cast<void>(c_.store().write(renewals));
 }

@@ -49,7 +49,7 @@ Verdict Resolver::settle(const store::Key& key, const store::Item& item, const P
     return settle({&claimed, 1}, mine).front();
 }
 
-std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Priority* mine) {
+std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Priority* mine, Aborted aborted) {
     std::vector<Claim> claims;
     std::set<store::Key> keys;
     for (const auto& [key, item] : claimed) {
@@ -58,9 +58,9 @@ std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Pr
     }
     Slots primaries = read_slots(keys);
 
-    const Time now = runtime_.clock.now();
     const auto may_be_fenced = [&](const Claim& claim) {
-        return claim.lease <= now || (mine != nullptr && *mine < claim.rank());
+        return lease_is_over(claim) ||
+               (mine != nullptr && (*mine < claim.rank() || command_of(mine->tx) == command_of(claim.tx)));
     };
     const bool without_fencing = VARVE_MUTANT("undo without fencing");
     std::set<store::Key> to_fence;
@@ -75,8 +75,14 @@ std::vector<Verdict> Resolver::settle(std::span<const Claimed> claimed, const Pr
         const bool as_if = without_fencing && to_fence.contains(claim.primary);
         verdicts.push_back(as_if ? Verdict::aborted : judge(claim, primaries.at(claim.primary)));
     }
-    clear(claimed, verdicts, claims, primaries);
+    clear(claimed, verdicts, claims, primaries, aborted);
     return verdicts;
+}
+
+bool Resolver::lease_is_over(const Claim& claim) {
+    if (VARVE_MUTANT("leases are judged by the wall clock")) return claim.lease <= runtime_.clock.now();
+    const SteadyTime now = runtime_.clock.steady_now();
+    return now - sightings_.since(claim, now) >= options_.lease;
 }
 
 Verdict Resolver::end(const Claim& claim) {
@@ -156,7 +162,9 @@ std::optional<store::Item> Resolver::payload(const store::Key& key, const Pendin
 
 store::Write Resolver::finalise(const store::Key& key, const store::Item& item, const Committed& primary) {
     if (key.table != events_table().name) {
-        return finalise_row(key, decode_row(key, item).intent.value(), tombstone_expiry());
+        const Row row = decode_row(key, item);
+        return row.intent.value().reserved ? release_row(key, row.image, *row.intent)
+                                           : finalise_row(key, *row.intent, tombstone_expiry());
     }
     const Slot slot = decode_slot(key, item);
     const auto& pending = std::get<Pending>(slot);
@@ -167,12 +175,13 @@ store::Write Resolver::finalise(const store::Key& key, const store::Item& item, 
 }
 
 void Resolver::clear(std::span<const Claimed> claimed, std::vector<Verdict>& verdicts, const std::vector<Claim>& claims,
-                     const Slots& primaries) {
+                     const Slots& primaries, Aborted aborted) {
     std::vector<std::size_t> decided;
     std::vector<store::Write> writes;
     for (std::size_t i = 0; i < claimed.size(); ++i) {
         const auto& [key, item] = claimed[i];
-        if (verdicts[i] == Verdict::undecided) continue;
+        if (verdicts[i] == Verdict::undecided || (verdicts[i] == Verdict::aborted && aborted == Aborted::leave))
+            continue;
         decided.push_back(i);
         writes.push_back(verdicts[i] == Verdict::committed
                              ? finalise(key, item, std::get<Committed>(primaries.at(claims[i].primary)))

@@ -1,16 +1,16 @@
 #include "mutants.h"
 
 #include <varve/core/error.h>
+#include <varve/transactions/reservation.h>
 #include <varve/transactions/settled_reader.h>
 
 namespace varve::transactions {
 
-SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since,
-                             std::function<void()> while_waiting)
+SettledReader::SettledReader(Coordinator& coordinator, const std::string& tx, Time since, Reservation* reservation)
     : c_(coordinator),
       tx_(tx),
       patience_(coordinator.resolver(), coordinator.metrics(), {since, tx}),
-      while_waiting_(std::move(while_waiting)) {}
+      reservation_(reservation) {}
 
 StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
     for (;;) {
@@ -33,7 +33,33 @@ StreamRead SettledReader::settled(const std::string& stream, auto read_once) {
     }
 }
 
+void SettledReader::fetch(const std::vector<store::Key>& keys) {
+    if (keys.empty()) return;
+    std::vector<std::optional<store::Item>> items = c_.store().read(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) fetched_.insert_or_assign(keys[i], std::move(items[i]));
+}
+
+std::optional<StreamRead> SettledReader::fetched(const std::string& stream, Version first) const {
+    StreamRead read{.head = first - 1};
+    for (;;) {
+        const store::Key key = slot_key(stream, read.head + 1);
+        const auto found = fetched_.find(key);
+        if (found == fetched_.end()) return std::nullopt;
+        Slot slot = decode_slot(key, found->second);
+        if (auto* committed = std::get_if<Committed>(&slot)) {
+            read.slots.push_back({++read.head, std::move(*committed)});
+            continue;
+        }
+        const auto* pending = std::get_if<Pending>(&slot);
+        if (pending != nullptr && pending->claim.tx != tx_) return std::nullopt;
+        read.mine = pending != nullptr;
+        read.next = read.mine ? Free{pending->epoch} : std::get<Free>(slot);
+        return read;
+    }
+}
+
 StreamRead SettledReader::stream(const std::string& stream, Version first) {
+    if (std::optional<StreamRead> read = fetched(stream, first)) return std::move(*read);
     return settled(stream, [&] { return c_.reader().stream(stream, first); });
 }
 
@@ -42,12 +68,21 @@ StreamRead SettledReader::head(const std::string& stream) {
 }
 
 std::vector<Image> SettledReader::rows(std::span<const store::Key> keys) {
+    const auto is_fetched = [&](const store::Key& key) {
+        const auto found = fetched_.find(key);
+        return found != fetched_.end() && !(found->second && claimed_by_another(key, *found->second));
+    };
+    if (std::ranges::all_of(keys, is_fetched)) {
+        std::vector<Image> images;
+        for (const store::Key& key : keys) images.push_back(decode_row(key, fetched_.at(key)).image);
+        return images;
+    }
     for (;;) {
         const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
         std::vector<Image> images;
         bool waited = false;
         for (std::size_t i = 0; i < keys.size() && !waited; ++i) {
-            if (items[i] && claim_on(keys[i], *items[i])) {
+            if (items[i] && claimed_by_another(keys[i], *items[i])) {
                 waited = !settle(keys[i], *items[i]);
             } else {
                 images.push_back(decode_row(keys[i], items[i]).image);
@@ -64,20 +99,26 @@ std::vector<Reader::FoundRow> SettledReader::range(const store::Query& query) {
         bool waited = false;
         for (std::size_t i = 0; i < records.size() && !waited; ++i) {
             auto& [key, item] = records[i];
-            if (claim_on(key, item)) {
+            if (claimed_by_another(key, item)) {
                 waited = !settle(key, item);
             } else {
+                // Where the attempt has reserved what was never there, there is nothing yet.
                 Image image = decode_row(key, std::move(item)).image;
-                found.push_back({std::move(key), std::move(image)});
+                if (image.rev) found.push_back({std::move(key), std::move(image)});
             }
         }
-        if (found.size() == records.size()) return found;
+        if (!waited) return found;
     }
+}
+
+bool SettledReader::claimed_by_another(const store::Key& key, const store::Item& item) const {
+    const std::optional<Claim> claim = claim_on(key, item);
+    return claim && claim->tx != tx_;
 }
 
 bool SettledReader::settle(const store::Key& key, const store::Item& item) {
     if (patience_.settle(key, item) != Verdict::undecided) return true;
-    if (while_waiting_) while_waiting_();
+    if (reservation_ != nullptr) reservation_->renew_leases();
     if (!backoff_) backoff_.emplace(RetryPolicy::waiting(c_.options().lease), c_.runtime());
     if (!backoff_->next()) {
         throw BlockedError(store::to_string(key) + " is held by another transaction that is still running");

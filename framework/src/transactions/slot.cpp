@@ -155,13 +155,15 @@ store::Condition free_at_any_epoch() {
     return !store::item_exists() || store::equals(state_attribute, void_state);
 }
 
-store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim, const store::Item& payload) {
+store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim, const store::Item& payload,
+                          const std::optional<std::string>& over) {
     store::Item item = payload;
     item.insert_or_assign(state_attribute, pending_state);
     item.insert_or_assign(epoch_attribute, epoch);
     item.insert_or_assign(write_id_attribute, claim.tx);
     put_claim(item, claim);
-    return {key, store::Put{std::move(item)}, free_at(epoch)};
+    return {key, store::Put{std::move(item)},
+            over ? pending_by(*over) && store::equals(epoch_attribute, epoch - 1) : free_at(epoch)};
 }
 
 store::Write write_part(const store::Key& key, const Part& part) {
@@ -171,8 +173,9 @@ store::Write write_part(const store::Key& key, const Part& part) {
     return {key, store::Put{std::move(item)}, free_at(0)};
 }
 
-store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim) {
-    return prepare_slot(key, epoch, claim, {{reserved_attribute, std::int64_t{1}}});
+store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim,
+                          const std::optional<std::string>& over) {
+    return prepare_slot(key, epoch, claim, {{reserved_attribute, std::int64_t{1}}}, over);
 }
 
 store::Write renew_slot(const store::Key& key, const Claim& claim) {

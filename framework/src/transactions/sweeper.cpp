@@ -76,7 +76,9 @@ bool concerns_one_item(const Error& error) {
 }  // namespace
 
 bool Sweeper::Source::needs_a_look(const store::Record& record) try {
-    return claim_on(record.key, record.item) || unfinished_commit(record.key, record.item);
+    const std::optional<Claim> claim = claim_on(record.key, record.item);
+    if (claim) c_.resolver().lease_is_over(*claim);  // from now on it is known to stand there
+    return claim || unfinished_commit(record.key, record.item);
 } catch (const CorruptionError&) {
     return true;
 }

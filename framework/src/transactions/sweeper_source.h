@@ -30,7 +30,7 @@ class Sweeper::Source {
     static constexpr int pages_per_sweep_max = 20;  // so that a long history does not keep a sweep from ending
 
     /// Whether a record needs a second look one lease later. What cannot be read does: it must not be passed by.
-    static bool needs_a_look(const store::Record& record);
+    bool needs_a_look(const store::Record& record);
 
     /// Settles what lies under these keys, all of them, so many at a time as go well together; gives those where
     /// nothing is left to be settled, as was just read.

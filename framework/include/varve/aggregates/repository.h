@@ -35,6 +35,9 @@ class Repository {
     /// settled: the commit finds out whether it is out of date, and whatever does not end in a write must be validated.
     enum class Ask { store, last_known };
     Folded load(const AggregateType& type, const std::string& stream, transactions::SettledReader& reader, Ask ask);
+    /// To be built on, of a stream that the caller holds at `head`: without a request, if that is what was last known.
+    Folded load_at_head(const AggregateType& type, const std::string& stream, transactions::SettledReader& reader,
+                        transactions::Version head);
     /// What a commit has made of an aggregate as it was seen.
     struct Written {
         std::shared_ptr<const void> state;

@@ -26,10 +26,12 @@ struct Escalation {
     unsigned queue_after = 4;
     /// Whoever does not have the locks by then reserves at once. 0: no locks are taken.
     Duration queue_time_max = std::chrono::milliseconds{500};
-    /// After how many refused attempts it reserves its aggregates before it reads them (transactions/reservation.h):
-    /// the older command goes first, and nobody overtakes it. Costs 2 writes and a query for each, and a slot that
-    /// stays.
+    /// After how many refused attempts it reserves the aggregates and rows that it has touched before it reads them
+    /// (transactions/reservation.h): the older command goes first, and nobody overtakes it. Costs 2 writes for each, and
+    /// a slot that stays.
     unsigned reserve_after = 8;
+    /// Whoever has been refused so long after it began reserves, too: where the store is far away the attempts are few.
+    Duration reserve_after_time = std::chrono::seconds{2};
 };
 
 }  // namespace varve

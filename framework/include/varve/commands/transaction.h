@@ -184,8 +184,8 @@ class Transaction {
     std::function<void(const store::Key& slot)> settling() const;
 
     const World world_;
-    transactions::SettledReader reader_;
     Reservation* const reservation_;
+    transactions::SettledReader reader_;
     const aggregates::Repository::Ask ask_;
     const std::string tx_;
     const Time now_;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace varve::transactions {
@@ -22,6 +23,12 @@ struct Priority {
 
     auto operator<=>(const Priority&) const = default;
 };
+
+/// The id of a command's attempt: that of its first for number 1, else with ".NUMBER" behind it. So whoever meets a claim
+/// sees whether it is of another attempt of the same command.
+std::string attempt_id(const std::string& first, unsigned number);
+/// What the ids of all attempts of a command have in common.
+std::string_view command_of(std::string_view tx);
 
 /// What an undecided transaction leaves on everything that it is going to write: who it is, and where its outcome
 /// stands.

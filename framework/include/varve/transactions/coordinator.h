@@ -13,6 +13,7 @@
 namespace varve::transactions {
 
 class Finaliser;
+class PatientStore;
 
 /// Committed and acknowledged: visible for ever, to everybody.
 struct Commit {
@@ -57,9 +58,15 @@ class Coordinator {
     /// CorruptionError for what is met and cannot be read.
     std::variant<Commit, Conflict> commit(const Plan& plan, const std::string& tx, Time since);
 
+    /// In the background, as often as it takes: undoes what transactions have left that are certain never to commit.
+    void let_go(std::vector<store::Write> undoes);
+
     Reader& reader() { return reader_; }
     Resolver& resolver() { return resolver_; }
+    /// Whose reads are repeated for `answer_time_max`, like writes.
     store::ItemStore& store() { return store_; }
+    /// Whether this is the store that it was made for.
+    bool is_on(const store::ItemStore& store) const;
     Runtime runtime() const { return runtime_; }
     const Options& options() const { return options_; }
     Metrics& metrics() { return metrics_; }
@@ -67,6 +74,7 @@ class Coordinator {
   private:
     friend class Attempt;
 
+    const std::unique_ptr<PatientStore> patient_;
     store::ItemStore& store_;
     const store::Capabilities capabilities_;
     Runtime runtime_;

@@ -13,8 +13,8 @@ enum class Strategy {
 /// Errors: a Coordinator's constructor refuses what cannot work, with a ConfigError that names the option.
 struct Options {
     Strategy strategy = Strategy::automatic;
-    /// How long after its beginning a transaction may be taken for dead by others. Misjudged, it costs a retry. More
-    /// than 0.
+    /// How long a process must have seen a transaction's claim stand still before it takes the owner for dead, on its own
+    /// steady clock; and how long an attempt waits for others. Misjudged, it costs a retry. More than 0.
     Duration lease = std::chrono::seconds{5};
     /// How long a deleted row leaves a tombstone. No request may reach the store later than this after it was sent; all
     /// of an attempt's retries end well before. At least answer_time_max.

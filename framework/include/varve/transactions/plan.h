@@ -3,6 +3,7 @@
 #include <varve/transactions/row.h>
 #include <varve/transactions/slot.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
@@ -28,6 +29,13 @@ struct RowWrite {
     store::Key key;
     Image seen;                        ///< the committed image it was decided on
     std::optional<std::string> after;  ///< JSON text; nullopt: delete
+    bool held = false;                 ///< by a reservation of the same transaction, at `seen`
+};
+
+/// A row that is held by a reservation of the same transaction, at `seen`, and was only read, or not needed.
+struct HeldRow {
+    store::Key key;
+    Image seen;
 };
 
 /// A stream that was read and is not written: the slot after its last one must still be free at the commit.
@@ -62,6 +70,7 @@ struct Plan {
     std::vector<SlotWrite> slots;
     std::vector<HeldSlot> held;
     std::vector<RowWrite> rows;
+    std::vector<HeldRow> rows_held;
     std::vector<HeadRead> heads_read;
     std::vector<RowRead> rows_read;
     std::vector<RangeRead> ranges_read;
@@ -70,7 +79,11 @@ struct Plan {
     /// if others finalise it.
     std::function<void(const store::Key& slot)> finalised = {};
 
-    std::size_t writes() const { return slots.size() + held.size() + rows.size(); }
+    std::size_t writes() const { return slots.size() + held.size() + rows.size() + rows_held.size(); }
+    /// Whether a reservation of the same transaction holds something.
+    bool is_reserved() const {
+        return !held.empty() || !rows_held.empty() || std::ranges::any_of(rows, &RowWrite::held);
+    }
     bool validates() const { return !heads_read.empty() || !rows_read.empty() || !ranges_read.empty(); }
 };
 

@@ -1,20 +1,25 @@
 #pragma once
 
+#include <varve/transactions/coordinator.h>
+#include <varve/transactions/patience.h>
 #include <varve/transactions/settled_reader.h>
 
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace varve::transactions {
 
-/// The way out for a command that keeps losing: instead of deciding first and hoping, it takes hold of its streams
-/// before it reads them. A stream is held by a pending slot without events at its head, whose outcome stands in a slot
-/// of the transaction's own; where the stream moves on meanwhile, what is held stays held and the new head is reserved.
-/// Hot writers wait for it, so the oldest command always gets through. While it takes hold, what it holds already does
-/// not expire.
+/// The way out for a command that keeps losing: instead of deciding first and hoping, it takes hold of its streams and
+/// rows before it reads them. A stream is held by a pending slot without events at its head, a row by an intent without
+/// an image, and the outcome of both stands in a slot of the transaction's own. Where something has moved on meanwhile,
+/// what is held stays held and the new head or image is reserved. Whoever writes there waits for it, so the oldest
+/// command always gets through. While it takes hold, what it holds already does not expire.
 ///
 ///     Reservation reservation{coordinator, tx, since};
-///     reservation.hold("account-alice");          // then load, decide, and commit a plan with reservation.held()
+///     reservation.hold({.streams = {{"account-alice", {}}}, .rows = {}});   // then load, decide, and commit a plan
+///                                                                          // with all that is held
 ///
 /// Threads: belongs to one attempt on one thread. The destructor lets go of everything, unless it was handed over.
 class Reservation {
@@ -24,29 +29,70 @@ class Reservation {
     Reservation(const Reservation&) = delete;
     Reservation& operator=(const Reservation&) = delete;
 
-    /// Returns when the stream is held, which costs a query and a write if nobody is in the way. BlockedError if
-    /// another transaction did not let go within a lease, or somebody ended this one; the store's errors. Holding a
-    /// stream twice is harmless.
-    void hold(const std::string& stream);
+    /// What to take hold of, as it was last known: the slot after a stream's head, a row's image. The better it is
+    /// known, the fewer requests it takes.
+    struct Wanted {
+        struct Stream {
+            Version head = 0;
+            Epoch epoch = 0;
+        };
+        std::map<std::string, Stream> streams = {};
+        std::map<store::Key, Image> rows = {};
+    };
 
+    /// Returns when all of it is held. Costs two writes one after the other where all is as it was last known and nobody
+    /// is in the way: the first of its streams, or rows, is where those queue who want the same; the others follow
+    /// together. BlockedError if another transaction did not let go within a lease, something moved on for as long, or
+    /// somebody ended this one; the store's errors. What is held already is left as it is.
+    void hold(const Wanted& wanted);
+    /// One more, of which nothing is known.
+    const HeldSlot& hold(const std::string& stream);
+    const Image& hold(const store::Key& row);
+
+    bool holds_anything() const { return !streams_.empty() || !rows_.empty(); }
     /// Whether nobody has ended it: all that is held is held still, and has been since. One read.
     bool is_alive() const;
 
-    /// What is held, by stream.
-    const std::map<std::string, HeldSlot>& held() const { return held_; }
+    /// What is held.
+    const std::map<std::string, HeldSlot>& streams() const { return streams_; }
+    const std::map<store::Key, Image>& rows() const { return rows_; }
+
+    /// Where half of the lease is over, it begins anew.
+    void renew_leases();
 
     /// From now on the Coordinator's commit answers for what is held.
     void hand_over();
 
   private:
+    /// Something that is not held yet, and how it is going to be.
+    struct Open {
+        std::string stream = {};  // empty: a row
+        store::Key key;
+        Epoch epoch = 0;
+        Image seen = {};
+        std::optional<std::string> over = {};  // the aborted transaction whose claim is replaced
+        bool has_moved = false;                // the last write met a newer head
+    };
+
     Claim claim() const;
-    store::WriteAnswer reserve(const store::Key& key, Epoch epoch);
-    void renew_leases();
+    store::Key head(const std::string& stream) const;
+    void hold(std::vector<Open> open);
+    store::Write write(const Open& one, const Claim& claim) const;
+    store::Write undo(const Open& one) const;
+    void take(Open& one);
+    /// The last write met its own claim: an earlier one got through.
+    void take_as_found(Open& one, const store::Item& current);
+    /// The last write met something newer, or a void; true: a void.
+    bool follow(Open& one, const std::optional<store::Item>& current);
+    /// The last write met the claim of a transaction that is aborted by now.
+    void write_over(Open& one, const store::Item& current);
 
     Coordinator& c_;
     const Time since_;
     const std::string tx_;
-    std::map<std::string, HeldSlot> held_;
+    Patience patience_;
+    std::map<std::string, HeldSlot> streams_;
+    std::map<store::Key, Image> rows_;
     SteadyTime renew_at_{};                      // when half of the shortest lease is over; set while something is held
     std::map<store::Key, store::Write> undoes_;  // of every reservation that is there or may yet arrive
     bool handed_over_ = false;

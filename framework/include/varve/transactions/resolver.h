@@ -4,6 +4,7 @@
 #include <varve/transactions/metrics.h>
 #include <varve/transactions/options.h>
 #include <varve/transactions/row.h>
+#include <varve/transactions/sightings.h>
 #include <varve/transactions/slot.h>
 
 #include <map>
@@ -57,8 +58,8 @@ class Resolver {
     store::Write finalise(const store::Key& key, const store::Item& item, const Committed& primary);
 
     /// For writers and sweepers, about the claim that stands on the item under `key`: an undecided transaction is
-    /// fenced if its lease has expired or if it is younger than `mine`; then what it left under `key` is finalised or
-    /// undone. `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
+    /// fenced if its lease is over, if it is younger than `mine` or another attempt of the same command; then what
+    /// it left under `key` is finalised or undone. `undecided` means: still alive and not to be touched, or not cleared for want of an answer; wait.
     /// Errors: also what the store says of a write that it will never take.
     Verdict settle(const store::Key& key, const store::Item& item, const Priority* mine);
 
@@ -69,7 +70,13 @@ class Resolver {
         const store::Key& key;
         const store::Item& item;
     };
-    std::vector<Verdict> settle(std::span<const Claimed> claimed, const Priority* mine);
+    /// `leave`: what was aborted is not undone, but left to the caller, who writes over it.
+    enum class Aborted { clear, leave };
+    std::vector<Verdict> settle(std::span<const Claimed> claimed, const Priority* mine,
+                                Aborted aborted = Aborted::clear);
+
+    /// Whether this very claim has stood for a lease since it was first asked about here.
+    bool lease_is_over(const Claim& claim);
 
     /// As `settle`, but nobody is spared: the transaction ends now.
     Verdict end(const Claim& claim);
@@ -84,12 +91,13 @@ class Resolver {
     void fence(const std::set<store::Key>& undecided, Slots& primaries);
     /// Whatever was not answered becomes `undecided`: it may lie there still.
     void clear(std::span<const Claimed> claimed, std::vector<Verdict>& verdicts, const std::vector<Claim>& claims,
-               const Slots& primaries);
+               const Slots& primaries, Aborted aborted);
 
     store::ItemStore& store_;
     Runtime runtime_;
     Options options_;
     Metrics& metrics_;
+    Sightings sightings_;
 };
 
 /// The attribute of a primary's payload that holds attribute `name` of its reserved participant `index`.

@@ -11,12 +11,13 @@ namespace varve::transactions {
 //
 //     row       := [image] [claim intent]                 (claim.h)
 //     image     := data _rev | _rev _expires               (a row that is there; a tombstone)
-//     intent    := [_after] [_was_expires]                 (no _after: the transaction deletes the row)
+//     intent    := [_after | _reserved] [_was_expires]     (neither: the transaction deletes the row)
 //
 // `data` and `_after` are JSON text. `_rev` is the unique id of the last committed write, never reused. `_expires`,
 // Unix time in seconds, is when a tombstone may be removed; an intent on a tombstone keeps it as `_was_expires`, lest
 // the store's own expiry takes the intent along. A row without an image is one that was absent when the intent was
-// laid.
+// laid. `_reserved` = 1: the transaction holds the row and has not said what it makes of it; committed so, it leaves the
+// row as it was.
 
 /// A committed image as a reader sees it: absent, a tombstone, or there.
 struct Image {
@@ -31,6 +32,7 @@ struct Intent {
     Claim claim;
     std::optional<std::string> after;         ///< nullopt: delete
     std::optional<std::int64_t> was_expires;  ///< of the tombstone beneath
+    bool reserved = false;                    ///< only held: there is no `after`
     bool operator==(const Intent&) const = default;
 };
 
@@ -48,15 +50,26 @@ Image after_image(const Intent& intent, std::int64_t expires);
 /// The condition that a row's committed image is at exactly this revision and that nobody has a claim on it.
 store::Condition unclaimed_at(const std::optional<std::string>& rev);
 
-/// Lays an intent aside: prepare. Condition: the image as `seen`, no claim.
+/// Lays an intent aside: prepare. Condition: the image as `seen`, no claim. `over`: as if that transaction, which is
+/// aborted and has a claim there, had been undone just before.
 store::Write prepare_row(const store::Key& key, const Image& seen, const Claim& claim,
-                         const std::optional<std::string>& after);
+                         const std::optional<std::string>& after, const std::optional<std::string>& over = {});
+/// The same without saying what shall become of the row: reserve.
+store::Write reserve_row(const store::Key& key, const Image& seen, const Claim& claim,
+                         const std::optional<std::string>& over = {});
+/// A reserved row's intent becomes a prepared one. Condition: the claim of `tx` is there.
+store::Write fill_row(const store::Key& key, const std::string& tx, const std::optional<std::string>& after);
+/// The claim of `claim.tx` stays on the row, with the lease of `claim`: renew.
+store::Write renew_row(const store::Key& key, const Claim& claim);
 /// Puts an image into place without any intent: a plain write. Condition as in prepare.
 store::Write write_row(const store::Key& key, const Image& seen, const Image& image);
 /// The after image into place: finalise. Condition: the claim of `intent` is there.
 store::Write finalise_row(const store::Key& key, const Intent& intent, std::int64_t expires);
 /// Drops the intent; an absent row becomes absent again: undo. Condition: the claim of `intent` is there.
 store::Write undo_row(const store::Key& key, const Image& image, const Intent& intent);
+/// The same to what a committed transaction has only held. Condition: besides, that it has not said meanwhile what
+/// becomes of the row.
+store::Write release_row(const store::Key& key, const Image& image, const Intent& intent);
 /// Removes a tombstone. Condition: it is still this one, and nobody has a claim on it.
 store::Write remove_tombstone(const store::Key& key, const Image& tombstone);
 

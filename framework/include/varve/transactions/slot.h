@@ -2,6 +2,7 @@
 
 #include <varve/transactions/claim.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -81,8 +82,10 @@ std::string transaction_stream(const std::string& tx);
 store::Condition free_at(Epoch epoch);
 store::Condition free_at_any_epoch();
 
-/// free(epoch) → pending: prepare.
-store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim, const store::Item& payload);
+/// free(epoch) → pending: prepare. `over`: as if that transaction, which is aborted and pending there at epoch - 1, had
+/// been undone just before.
+store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim, const store::Item& payload,
+                          const std::optional<std::string>& over = {});
 /// free(epoch) → committed: a plain append, or the commit of an unprepared primary.
 store::Write commit_free_slot(const store::Key& key, Epoch epoch, const Committed& content);
 /// pending(by content.write_id) → committed: the commit of a prepared primary.
@@ -90,7 +93,8 @@ store::Write commit_pending_slot(const store::Key& key, const Committed& content
 /// absent → part.
 store::Write write_part(const store::Key& key, const Part& part);
 /// free(epoch) → pending, without a payload: reserve.
-store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim);
+store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim,
+                          const std::optional<std::string>& over = {});
 /// pending(claim.tx) stays so, with the lease of `claim`: renew.
 store::Write renew_slot(const store::Key& key, const Claim& claim);
 /// pending(tx) → committed, what it holds stays: finalise.
