@@ -45,6 +45,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
               .any_past_request = rate(0.1),
               .error_without_effect = rate(0.02),
               .error_with_effect = rate(0.02),
+              .answered_again = rate(0.03),
               .slow_request = rate(0.1),
               .slow_answer = rate(0.1),
               .throttled = rate(0.005),

@@ -52,6 +52,9 @@ constexpr const char* all_mutations[] = {
     "what is not finalised is remembered as settled",
     "what rests on memory alone is not validated",
     "a command forgets the lock that it is fenced by",
+    "only a row's last writer is recognised",
+    "a row remembers its last writer only",
+    "a row is not fenced when its writer gives up",
 };
 
 /// What the storm of one seed finds with a mutation; empty: nothing.

@@ -239,6 +239,10 @@ Answer FaultyStore::send(std::span<const Write> writes, bool& in_vain, Apply app
         end(info);
         return answer;
     }
+    if (network_.happens(&FaultRates::answered_again, &FaultCounts::answered_again)) {
+        network_.world_.clock.sleep_for(network_.up_to(network_.times_.latency_max));
+        answer = apply_now();
+    }
     network_.arrived(request);
     network_.maybe_deliver_again(request);
     end(info);

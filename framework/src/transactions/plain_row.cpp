@@ -19,9 +19,8 @@ std::variant<Commit, Conflict> Attempt::write_plain_row() {
     if (!after.data) after.expires = c_.resolver_.tombstone_expiry();
     bool may_get_through = false;
     for (;;) {
-        const Image written = base || VARVE_MUTANT("a row is inserted upon nothing")
-                                  ? after
-                                  : Image{.rev = uuid7(c_.runtime_), .expires = c_.resolver_.tombstone_expiry()};
+        const Image written =
+            base ? after : Image{.rev = uuid7(c_.runtime_), .expires = c_.resolver_.tombstone_expiry()};
         const bool final = written.rev == after.rev;
         const store::Write write = write_row(key, {.rev = base}, written);
         store::WriteAnswer answer = c_.store_.write({&write, 1}).front();

@@ -25,6 +25,7 @@ struct FaultRates {
     double any_past_request = 0;  ///< at any request, one of all the writes that ever arrived does so once more
     double error_without_effect = 0;  ///< a write that fails, in doubt, and is not done
     double error_with_effect = 0;     ///< a write that fails, in doubt, and is done
+    double answered_again = 0;        ///< a write that arrives twice, up to `latency_max` apart; the second is answered
     double slow_request = 0;          ///< takes up to `latency_max` to arrive
     double slow_answer = 0;           ///< takes up to `latency_max` to come back
     double throttled = 0;             ///< begins a burst in which every request fails, certainly without effect
@@ -52,6 +53,7 @@ struct FaultCounts {
     std::uint64_t any_past_request = 0;
     std::uint64_t error_without_effect = 0;
     std::uint64_t error_with_effect = 0;
+    std::uint64_t answered_again = 0;
     std::uint64_t slow_request = 0;
     std::uint64_t slow_answer = 0;
     std::uint64_t throttled = 0;  ///< requests that failed in a burst
@@ -152,7 +154,9 @@ struct Disguise {
 ///     auto alice = std::make_shared<FaultyStore>(store, network);
 ///     auto bob = std::make_shared<FaultyStore>(store, network);
 ///
-/// Without faults it keeps the port's contract to the letter.
+/// Without faults it keeps the port's contract to the letter. With `answered_again` the answer to a write may be that of
+/// its second delivery, a refusal by itself or by what came after it, as of an adapter that repeats what was not
+/// answered.
 class FaultyStore final : public store::ItemStore {
   public:
     FaultyStore(std::shared_ptr<store::ItemStore> inner, Network& network, const Disguise& disguise = {});
