@@ -1,6 +1,9 @@
 #include "account.h"
 #include "figures.h"
 #include "raw_sqlite.h"
+#include "transactions/slot.h"
+
+#include <varve/store/item_store.h>
 
 namespace bench {
 namespace {

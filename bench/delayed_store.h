@@ -28,6 +28,7 @@ class DelayedStore final : public varve::store::ItemStore {
                                               std::size_t limit) override {
         return wait(), inner_->changes(table, after, limit);
     }
+    varve::store::Position last_change(const std::string& table) override { return wait(), inner_->last_change(table); }
     varve::store::AtomicAnswer write_atomically(std::span<const varve::store::Write> writes) override {
         return wait(), inner_->write_atomically(writes);
     }

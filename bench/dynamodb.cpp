@@ -3,6 +3,9 @@
 #include "adapters/dynamodb/local_server.h"
 #include "figures.h"
 #include "raw_dynamodb.h"
+#include "transactions/slot.h"
+
+#include <varve/store/item_store.h>
 
 #include <cstdio>
 #include <deque>

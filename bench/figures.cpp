@@ -6,9 +6,17 @@
 #include <thread>
 
 namespace bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
 
 double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned, long)>& operation) {
-    using Clock = std::chrono::steady_clock;
     std::atomic<bool> stop{false};
     std::atomic<long> done{0};
     const auto begin = Clock::now();
@@ -24,7 +32,13 @@ double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned
         std::this_thread::sleep_for(plan.time);
         stop = true;
     }
-    return static_cast<double>(done.load()) / std::chrono::duration<double>(Clock::now() - begin).count();
+    return static_cast<double>(done.load()) / since(begin);
+}
+
+double seconds(const std::function<void()>& work) {
+    const auto begin = Clock::now();
+    work();
+    return since(begin);
 }
 
 void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw) {

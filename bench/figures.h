@@ -33,10 +33,14 @@ struct Plan {
 /// An operation that does several things at once returns how many.
 double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned thread, long i)>& operation);
 
+/// How long `work` takes.
+double seconds(const std::function<void()>& work);
+
 /// Measures the two of a figure in turn, three times, and keeps each one's median: machines drift.
 void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw);
 
 std::vector<Figure> commands(const Plan& plan);
+std::vector<Figure> following(const Plan& plan);
 std::vector<Figure> hot_aggregates(const Plan& plan);
 std::vector<Figure> hot_transfers(const Plan& plan);
 std::vector<Figure> imports(const Plan& plan);
@@ -44,5 +48,6 @@ std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
 /// None without npm, which installs the server.
 std::vector<Figure> dynamodb(const Plan& plan);
+std::vector<Figure> dynamodb_answers(const Plan& plan);
 
 }  // namespace bench

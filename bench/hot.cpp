@@ -1,8 +1,10 @@
 #include "account.h"
 #include "delayed_store.h"
+#include "events/stored_slot.h"
 #include "figures.h"
 
-#include <varve/events/stored_slot.h>
+#include <varve/aggregates/cache_metrics.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <array>

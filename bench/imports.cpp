@@ -7,8 +7,6 @@
 namespace bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Balance {
     static constexpr std::string_view table = "balances";
     std::int64_t cents = 0;
@@ -18,12 +16,6 @@ struct ProjectBalance {
         context.rows<Balance>().update(context.aggregate_id(), [&](Balance& row) { row.cents += e.cents; });
     }
 };
-
-double seconds(const std::function<void()>& work) {
-    const auto began = Clock::now();
-    work();
-    return std::chrono::duration<double>(Clock::now() - began).count();
-}
 
 }  // namespace
 

@@ -1,8 +1,9 @@
 #include "account.h"
+#include "events/stored_slot.h"
 #include "figures.h"
 #include "raw_sqlite.h"
 
-#include <varve/events/stored_slot.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 
@@ -29,7 +30,7 @@ std::vector<Figure> loads(const Plan& plan) {
                 writes.push_back(varve::transactions::commit_free_slot(
                     varve::transactions::slot_key("account-a", version), 0, slot));
             }
-            static_cast<void>(bank.coordinator().store().write(writes));
+            static_cast<void>(bank.store().write(writes));
         }
         RawSqlite raw{file};
         measure(

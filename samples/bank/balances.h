@@ -17,6 +17,8 @@ struct Balance {
 
 /// Keeps the rows; runs inside the transaction that decides the events, so a row never lags behind its account.
 struct ProjectBalance {
+    using OwnRows = Balance;
+
     template <class Event>
     void operator()(const Event& event, varve::ProjectionContext& context) const {
         context.rows<Balance>().update(context.aggregate_id(), [&](Balance& row) {

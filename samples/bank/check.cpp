@@ -2,12 +2,15 @@
 
 #include "balances.h"
 #include "money.h"
+#include "turnover.h"
 
-#include <varve/events/stored_slot.h>
-#include <varve/transactions/sweeper.h>
+#include <varve/commands/follower_status.h>
+#include <varve/store/item_store.h>
+#include <varve/transactions/stored.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 namespace bank {
@@ -16,7 +19,7 @@ namespace {
 
 using varve::Version;
 namespace store = varve::store;
-namespace transactions = varve::transactions;
+using varve::transactions::Stored;
 
 constexpr std::size_t broken_named_max = 5;
 
@@ -51,22 +54,6 @@ std::vector<store::Record> all_items(store::ItemStore& store, std::string_view t
     return records;
 }
 
-/// Whether nothing that died processes left behind is lying about any more.
-bool settle(varve::Application& bank, varve::Duration patience) {
-    // Nobody else writes, so nothing is gained by going slowly.
-    constexpr transactions::ScanOptions at_once{.page_interval = varve::Duration{0}, .pause = varve::Duration{0}};
-    transactions::Sweeper sweeper{bank.coordinator(), {std::string{Balance::table}}, at_once};
-    varve::Clock& clock = bank.coordinator().runtime().clock;
-    const varve::SteadyTime until = clock.steady_now() + patience;
-    for (;;) {
-        const std::size_t left = sweeper.sweep();
-        if (left == 0 && sweeper.is_through()) return true;
-        if (left == 0) continue;  // a long history
-        if (clock.steady_now() >= until) return false;
-        clock.sleep_for(std::chrono::milliseconds{50});
-    }
-}
-
 /// An account as folded from its events by this audit, which trusts no cache and no row.
 struct Folded {
     Account account;
@@ -85,7 +72,7 @@ struct Legs {
 
 class Auditor {
   public:
-    explicit Auditor(varve::Application& bank) : bank_(bank), store_(bank.coordinator().store()) {}
+    explicit Auditor(varve::Application& bank) : bank_(bank), store_(bank.store()) {}
 
     Audit run(bool settled) {
         if (!settled) pending_.breaks("not everything was settled in time; is somebody still writing?");
@@ -94,22 +81,24 @@ class Auditor {
         read_rows();
         compare_rows();
         compare_snapshots();
+        if (!bank_.followers().empty()) compare_turnover();
         return result();
     }
 
   private:
+    // Tables and attributes: docs/stored-format.md of varve. An audit looks at what is stored itself.
+
     void read_slots() {
-        for (store::Record& record : all_items(store_, transactions::events_table().name)) {
+        for (const store::Record& record : all_items(store_, "events")) {
             const std::string& stream = record.key.partition;
+            const auto version = std::get<std::int64_t>(record.key.sort);
             try {
-                transactions::Slot slot = transactions::decode_slot(record.key, std::move(record.item));
-                if (std::holds_alternative<transactions::Pending>(slot)) {
-                    pending_.breaks(stream + " version " + std::to_string(transactions::version_of(record.key)));
+                const Stored stored = varve::transactions::look_at_slot(record.key, record.item);
+                if (stored == Stored::pending) {
+                    pending_.breaks(stream + " version " + std::to_string(version));
                     ++pending_count_;
-                }
-                if (transactions::is_internal(stream)) continue;
-                if (auto* committed = std::get_if<transactions::Committed>(&slot)) {
-                    streams_[stream].emplace(transactions::version_of(record.key), std::move(*committed));
+                } else if (stored == Stored::committed && !stream.starts_with('$')) {
+                    streams_[stream].emplace(version, record.item.contains("effects"));
                 }
             } catch (const varve::CorruptionError& error) {
                 readable_.breaks(error.what());
@@ -117,22 +106,48 @@ class Auditor {
         }
     }
 
-    void fold(const std::string& stream, const std::map<Version, transactions::Committed>& slots) {
+    void fold(const std::string& stream, const std::map<Version, bool>& slots) {
         const std::string id{varve::id_of(stream)};
         Folded& folded = accounts_[id];
-        for (const auto& [version, slot] : slots) {
-            if (version != folded.head + 1) {
+        for (auto first = slots.begin(); first != slots.end();) {
+            if (first->first != folded.head + 1) {
                 dense_.breaks(id + ": version " + std::to_string(folded.head + 1) + " is missing");
             }
-            folded.head = version;
+            auto next = first;
+            do {
+                folded.head = next->first;
+                ++next;
+            } while (next != slots.end() && next->first == folded.head + 1);
+            fold(id, folded, stream, first->first, folded.head);
+            for (; first != next; ++first) {
+                if (first->second) read_effects(stream, first->first);
+            }
+        }
+    }
+
+    /// Slots that are all there. Where one cannot be read, the others still count.
+    void fold(const std::string& id, Folded& folded, const std::string& stream, Version first, Version last) {
+        varve::Stream read;
+        try {
+            read = bank_.events().load(stream, first, last);
+        } catch (const varve::CorruptionError& error) {
+            if (first == last) return readable_.breaks(error.what());
+            for (Version version = first; version <= last; ++version) fold(id, folded, stream, version, version);
+        }
+        for (const varve::RecordedEvent& recorded : read.events) {
             try {
-                for (const varve::RecordedEvent& recorded : varve::events::decode_payload(stream, version, slot)) {
-                    apply(id, folded, recorded);
-                }
-                (void)varve::events::decode_effects(stream, version, slot);
+                apply(id, folded, recorded);
             } catch (const varve::CorruptionError& error) {
                 readable_.breaks(error.what());
             }
+        }
+    }
+
+    void read_effects(const std::string& stream, Version version) {
+        try {
+            (void)bank_.events().effects(stream, version);
+        } catch (const varve::CorruptionError& error) {
+            readable_.breaks(error.what());
         }
     }
 
@@ -140,7 +155,7 @@ class Auditor {
         ++events_;
         for (const Account::Event& event : varve::EventVariant<Account::Event>::decode(recorded)) {
             std::visit([&](const auto& one) { folded.account.apply(one); }, event);
-            count(event);
+            count(event, turnover_[day_of(recorded.time)]);
         }
         if (folded.account.balance < 0) {
             negative_.breaks(id + ": " + money_text(folded.account.balance) + " at version " +
@@ -148,10 +163,14 @@ class Auditor {
         }
     }
 
-    void count(const Account::Event& event) {
+    void count(const Account::Event& event, Turnover& day) {
         if (const auto* deposited = std::get_if<Deposited>(&event)) {
+            day.in = add(day.in, deposited->cents);
+            ++day.movements;
             count(deposited->cents, deposited->transfer, in_);
         } else if (const auto* withdrawn = std::get_if<Withdrawn>(&event)) {
+            day.out = add(day.out, withdrawn->cents);
+            ++day.movements;
             count(-withdrawn->cents, withdrawn->transfer, out_);
         }
     }
@@ -171,22 +190,27 @@ class Auditor {
     void read_rows() {
         for (const store::Record& record : all_items(store_, Balance::table)) {
             try {
-                const transactions::Row row = transactions::decode_row(record.key, record.item);
-                if (row.intent) {
+                if (varve::transactions::look_at_row(record.key, record.item) == Stored::pending) {
                     pending_.breaks("the row of " + record.key.partition);
                     ++pending_count_;
-                }
-                if (!row.image.data) continue;
-                auto balance = varve::json::decode<Balance>(*row.image.data);
-                if (balance) {
-                    rows_.emplace(record.key.partition, std::move(*balance));
-                } else {
-                    readable_.breaks(store::to_string(record.key) + ": " + balance.error().message);
                 }
             } catch (const varve::CorruptionError& error) {
                 readable_.breaks(error.what());
             }
+            const std::string* const data = store::text(record.item, "data");
+            if (data == nullptr) continue;  // it was deleted
+            auto balance = varve::json::decode<Balance>(*data);
+            if (balance) {
+                rows_.emplace(record.key.partition, std::move(*balance));
+            } else {
+                readable_.breaks(store::to_string(record.key) + ": " + balance.error().message);
+            }
         }
+    }
+
+    void row_breaks(const std::string& id, const std::string& what) {
+        rows_as_folded_.breaks(id + ": " + what);
+        wrong_rows_.push_back(id);
     }
 
     void compare_rows() {
@@ -197,17 +221,17 @@ class Auditor {
                                    .version = folded.head};
             const auto row = rows_.find(id);
             if (row == rows_.end()) {
-                rows_as_folded_.breaks(id + ": has no row");
+                row_breaks(id, "has no row");
             } else if (row->second.cents != expected.cents) {
-                rows_as_folded_.breaks(id + ": the row says " + money_text(row->second.cents) + ", the events " +
-                                       money_text(expected.cents));
+                row_breaks(
+                    id, "the row says " + money_text(row->second.cents) + ", the events " + money_text(expected.cents));
             } else if (row->second != expected) {
-                rows_as_folded_.breaks(id + ": the row says " + varve::json::encode(row->second) + ", the events " +
-                                       varve::json::encode(expected));
+                row_breaks(id, "the row says " + varve::json::encode(row->second) + ", the events " +
+                                   varve::json::encode(expected));
             }
         }
         for (const auto& [id, row] : rows_) {
-            if (!accounts_.contains(id)) rows_as_folded_.breaks(id + ": has a row but no events");
+            if (!accounts_.contains(id)) row_breaks(id, "has a row but no events");
         }
     }
 
@@ -222,6 +246,33 @@ class Auditor {
             } catch (const varve::CorruptionError&) {
                 // Its events cannot be folded: that has been found already.
             }
+        }
+    }
+
+    /// What a follower has made of the events, whoever was killed while doing so.
+    void compare_turnover() {
+        turnover_as_folded_.emplace("turnover as the events say");
+        if (!bank_.wait_for<SumUpTurnover>({}, std::chrono::minutes{1})) {
+            for (const varve::FollowerStatus& one : bank_.followers()) {
+                turnover_as_folded_->breaks(
+                    "the follower '" + one.name + "' is at " + std::to_string(one.position) + " of " +
+                    std::to_string(one.end) + " and " + to_string(one.state) +
+                    (one.parked > 0 ? ", accounts set aside: " + std::to_string(one.parked) + " (bank projections)"
+                                    : "") +
+                    (one.error.empty() ? "" : ": " + one.error));
+            }
+        }
+        std::map<std::string, Turnover> rows;
+        for (auto& row : bank_.rows<Turnover>().all()) rows.emplace(std::move(row.key.partition), row.value);
+        std::erase_if(turnover_, [](const auto& day) { return day.second == Turnover{}; });
+        for (const auto& [day, folded] : turnover_) {
+            const Turnover& row = rows[day];
+            if (row == folded) continue;
+            turnover_as_folded_->breaks(day + ": the row says " + varve::json::encode(row) + ", the events " +
+                                        varve::json::encode(folded));
+        }
+        for (const auto& [day, row] : rows) {
+            if (!turnover_.contains(day)) turnover_as_folded_->breaks(day + ": has a row but no events");
         }
     }
 
@@ -247,17 +298,23 @@ class Auditor {
         audit.rules.push_back(std::move(whole).found(plural(transfers_.size(), "transfer", "transfers")));
         audit.rules.push_back(std::move(rows_as_folded_).found(plural(rows_.size(), "row", "rows")));
         audit.rules.push_back(std::move(snapshots_as_folded_).found(plural(snapshot_count_, "snapshot", "snapshots")));
+        if (turnover_as_folded_) {
+            audit.rules.push_back(std::move(*turnover_as_folded_).found(plural(turnover_.size(), "day", "days")));
+        }
         audit.rules.push_back(std::move(readable_).found("all stored items"));
         audit.rules.push_back(std::move(pending_).found(plural(pending_count_, "unsettled claim", "unsettled claims")));
+        audit.wrong_rows = std::move(wrong_rows_);
         return audit;
     }
 
     varve::Application& bank_;
     store::ItemStore& store_;
-    std::map<std::string, std::map<Version, transactions::Committed>> streams_;
+    std::map<std::string, std::map<Version, bool>> streams_;  // the slots, and whether they have effects
     std::map<std::string, Folded> accounts_;
     std::map<std::string, Balance> rows_;
     std::map<std::string, Legs> transfers_;
+    std::map<std::string, Turnover> turnover_;  // by day
+    std::vector<std::string> wrong_rows_;
     std::size_t events_ = 0;
     std::size_t pending_count_ = 0;
     std::size_t snapshot_count_ = 0;
@@ -267,6 +324,7 @@ class Auditor {
     RuleBuilder dense_{"versions without holes"};
     RuleBuilder rows_as_folded_{"balances as the events say"};
     RuleBuilder snapshots_as_folded_{"snapshots as the events say"};
+    std::optional<RuleBuilder> turnover_as_folded_;  // where it is followed
     RuleBuilder readable_{"everything readable"};
     RuleBuilder pending_{"nothing left pending"};
 };
@@ -281,11 +339,23 @@ Audit audit(varve::Application& bank, varve::Duration patience) {
     bank.rows<Balance>();  // its table must be there to be read
     bool settled = false;
     try {
-        settled = settle(bank, patience);
+        settled = bank.settle(patience);
     } catch (const varve::CorruptionError&) {
         settled = true;  // the audit itself finds it, and names it
     }
     return Auditor{bank}.run(settled);
+}
+
+std::size_t repair_rows(varve::Application& bank, const Audit& audit) {
+    std::size_t differed = 0;
+    for (const std::string& id : audit.wrong_rows) {
+        try {
+            differed += bank.refold<Account>(id);
+        } catch (const varve::CorruptionError&) {
+            // The events themselves are damaged, which the audit tells.
+        }
+    }
+    return differed;
 }
 
 }  // namespace bank

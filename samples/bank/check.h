@@ -28,12 +28,17 @@ struct Audit {
     std::size_t events = 0;
     Cents money = 0;                                       ///< the sum of all balances
     std::unordered_map<std::string, bool> transfers = {};  ///< by id: whether all its events are there
+    std::vector<std::string> wrong_rows = {};              ///< the accounts whose row is not what the events say
 
     bool holds() const;
 };
 
 /// Gives what died processes left behind up to `patience` to be settled, then audits. Throws the store's errors; what
-/// cannot be read is a broken rule.
+/// cannot be read is a broken rule. Where the bank follows its turnover, that is audited, too, when it has caught up.
 Audit audit(varve::Application& bank, varve::Duration patience = std::chrono::seconds{15});
+
+/// Makes the rows anew that an audit has found wrong, from their accounts' events, and returns how many differed. Those
+/// whose events cannot be read stay as they are. Others may write meanwhile. Throws the store's errors.
+std::size_t repair_rows(varve::Application& bank, const Audit& audit);
 
 }  // namespace bank

@@ -5,6 +5,9 @@
 #include "exit_codes.h"
 #include "progress.h"
 #include "told.h"
+#include "turnover.h"
+
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <csignal>
@@ -66,14 +69,13 @@ class Demo {
     DemoResult run() {
         {
             const auto bank = open();
-            if (!bank->rows<Balance>().all().empty()) {
+            if (!bank->rows<Balance>().all({.limit = 1}).rows.empty()) {
                 throw varve::ConfigError("there are accounts in " + plan_.store +
                                          " already; the demo begins with an empty store");
             }
             open_accounts(*bank, plan_.load);
             result_.before = audit(*bank).money;
-            result_.natively =
-                plan_.strategy == "automatic" && bank->coordinator().store().capabilities().atomic_writes_max > 0;
+            result_.natively = plan_.strategy == "automatic" && bank->store().capabilities().atomic_writes_max > 0;
         }  // closed: children open their own
         const auto began = std::chrono::steady_clock::now();
         pay_and_kill();
@@ -90,8 +92,10 @@ class Demo {
   private:
     std::unique_ptr<varve::Application> open() const {
         auto bank = std::make_unique<varve::Application>(
-            varve::open(plan_.store), varve::ApplicationOptions{.transactions = {.lease = plan_.lease}});
+            varve::open(plan_.store),
+            varve::ApplicationOptions{.transactions = {.lease = plan_.lease}, .locks = {.time_to_live = plan_.lease}});
         bank->project<Account>(ProjectBalance{});
+        follow_turnover(*bank);
         return bank;
     }
 

@@ -4,6 +4,7 @@
 #include "transfers.h"
 
 #include <varve/core/ids.h>
+#include <varve/transactions/metrics.h>
 
 #include <algorithm>
 #include <cmath>
@@ -138,7 +139,7 @@ Figures pay(varve::Application& bank, const Load& load, const Observer& observer
     if (load.cents_max < 1) throw varve::InvalidError("the largest transfer must be at least 0.01");
     if (!(load.theta >= 0) || std::isinf(load.theta)) throw varve::InvalidError("theta must be a number from 0 on");
     const Popularity popularity{load.distribution, load.accounts, load.theta};
-    const varve::Runtime runtime = bank.coordinator().runtime();
+    const varve::Runtime runtime = bank.runtime();
     const std::uint64_t seed = load.seed != 0 ? load.seed : runtime.random.get().next();
     std::atomic<std::size_t> taken = 0;
     std::vector<Figures> parts(load.workers);

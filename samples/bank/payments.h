@@ -94,7 +94,8 @@ std::string account_id(std::size_t number);
 /// Opens those of the accounts that are not there yet, `load.workers` at a time.
 void open_accounts(varve::Application& bank, const Load& load);
 
-/// Runs the load on accounts that are open. Throws varve::InvalidError for a load that cannot be run. The store's errors that are no transfer's outcome stop it and are thrown.
+/// Runs the load on accounts that are open. Throws varve::InvalidError for a load that cannot be run. The store's
+/// errors that are no transfer's outcome stop it and are thrown.
 Figures pay(varve::Application& bank, const Load& load, const Observer& observer = {});
 
 }  // namespace bank

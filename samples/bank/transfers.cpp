@@ -1,6 +1,8 @@
 #include "transfers.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace bank {
 
@@ -16,6 +18,7 @@ varve::Outcome transfer(varve::Application& bank, const TransferOrder& order, Re
     return bank.transact(
         [&](varve::Transaction& tx) {
             if (order.from == order.to) tx.reject(varve::reject("same_account", "a transfer needs two accounts"));
+            tx.load_all<Account>({order.from, order.to});
             tx.execute<Account>(order.from, Withdraw{order.cents, Transfer{.id = order.id, .with = order.to}});
             tx.execute<Account>(order.to, Deposit{order.cents, Transfer{.id = order.id, .with = order.from}});
         },
@@ -27,13 +30,16 @@ varve::Outcome payroll(varve::Application& bank, const PayrollOrder& order, Repe
     return bank.transact(
         [&](varve::Transaction& tx) {
             Cents total = 0;
+            std::vector<std::string> accounts{order.from};
             for (const PayrollOrder::Salary& salary : order.salaries) {
                 if (salary.cents <= 0) tx.reject(varve::reject("bad_amount", "an amount must be more than 0"));
                 if (salary.to == order.from) tx.reject(varve::reject("same_account", "nobody pays a salary to itself"));
                 if (salary.cents > std::numeric_limits<Cents>::max() - total)
                     tx.reject(varve::reject("too_much", "the salaries together are more than any account holds"));
                 total += salary.cents;
+                accounts.push_back(salary.to);
             }
+            tx.load_all<Account>(accounts);
             tx.execute<Account>(order.from, Withdraw{total, Transfer{.id = order.id, .with = "", .legs = legs}});
             for (const PayrollOrder::Salary& salary : order.salaries) {
                 tx.execute<Account>(salary.to, Deposit{salary.cents, Transfer{order.id, order.from, legs}});

@@ -1,6 +1,6 @@
-#include "support/account.h"
+#include "aggregates/state_cache.h"
 
-#include <varve/aggregates/state_cache.h>
+#include "support/account.h"
 
 #include <thread>
 

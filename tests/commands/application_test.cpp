@@ -1,7 +1,8 @@
+#include "locks/stored_lock.h"
 #include "support/account.h"
 #include "support/hooked_store.h"
 
-#include <varve/locks/stored_lock.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
 
@@ -150,6 +151,8 @@ TEST(Application, a_time_to_wait_that_cannot_be_is_refused_by_its_name) {
     EXPECT_EQ(refused({.retry = {.time_max = negative}}), "ApplicationOptions::retry.time_max" + end);
     EXPECT_EQ(refused({.escalation = {.queue_time_max = negative}}),
               "ApplicationOptions::escalation.queue_time_max" + end);
+    EXPECT_EQ(refused({.escalation = {.reserve_after_time = negative}}),
+              "ApplicationOptions::escalation.reserve_after_time" + end);
     EXPECT_NE(refused({.sweep_interval = Duration{0}}).find("without a pause"), std::string::npos);
     EXPECT_EQ(refused({.sweep = false, .sweep_interval = Duration{0}}), "not refused");
 }

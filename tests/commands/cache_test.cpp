@@ -1,8 +1,11 @@
 #include "support/account.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
+#include "transactions/slot.h"
 
+#include <varve/aggregates/cache_metrics.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
+#include <varve/testing/manual_world.h>
 
 #include <gtest/gtest.h>
 
@@ -13,20 +16,15 @@ using namespace account;
 using transactions::Strategy;
 
 /// Two processes on one store; what the first one asks is counted.
-struct Cache : ::testing::Test {
+struct Cache : ::testing::Test, testing::ManualWorld {
     std::shared_ptr<HookedStore> inner = std::make_shared<HookedStore>(open("memory:"));
     std::shared_ptr<testing::CountingStore> store = std::make_shared<testing::CountingStore>(inner);
-    Later later;
     Application bank = make(store);
     Application other = make(inner);
 
     Application make(std::shared_ptr<store::ItemStore> on, std::size_t cache_bytes_max = 1 << 20,
                      Strategy strategy = Strategy::automatic) {
-        return Application{on,
-                           {.transactions = {.strategy = strategy},
-                            .sweep = false,
-                            .cache_bytes_max = cache_bytes_max,
-                            .executor = &later}};
+        return Application{on, options({.transactions = {.strategy = strategy}, .cache_bytes_max = cache_bytes_max})};
     }
     void SetUp() override {
         for (const char* id : {"alice", "bob"}) {
@@ -72,7 +70,7 @@ TEST_F(Cache, a_refusal_reads_only_the_missing_slots) {
 }
 
 TEST_F(Cache, a_refusal_of_memory_is_no_attempt_that_the_policy_counts) {
-    Application once{store, {.retry = RetryPolicy::once(), .sweep = false, .executor = &later}};
+    Application once{store, options({.retry = RetryPolicy::once()})};
     ASSERT_TRUE(once.execute<Account>("alice", Deposit{1}));
     ASSERT_TRUE(other.execute<Account>("alice", Deposit{1}));
     EXPECT_TRUE(once.execute<Account>("alice", Deposit{1}));

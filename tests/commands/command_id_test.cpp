@@ -1,7 +1,11 @@
 #include "support/account.h"
-#include "support/later.h"
+#include "transactions/slot.h"
 
-#include <varve/transactions/slot.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/manual_world.h>
+
+#include <unordered_map>
+#include <unordered_set>
 
 #include <gtest/gtest.h>
 
@@ -11,10 +15,9 @@ namespace {
 
 using namespace account;
 
-struct CommandId : ::testing::Test {
+struct CommandId : ::testing::Test, testing::ManualWorld {
     std::shared_ptr<store::ItemStore> store = open("memory:");
-    Later later;
-    Application bank{store, {.sweep = false, .executor = &later}};
+    Application bank{store, options()};
     const CommandOptions once{.command_id = "once"};
 
     void expect_reused(const Outcome& outcome) {
@@ -105,6 +108,8 @@ struct Everything {
     std::map<std::string, bool> flags = {{"fast", true}};
     std::variant<Line, int> choice = 7;
     Time at = {};
+    std::unordered_map<std::string, int> stock = {{"tea", 1}, {"milk", 2}};
+    std::unordered_set<std::string> marks = {"a", "bc"};
     std::optional<std::string> note = {};
 };
 /// As Everything before it had a note.
@@ -115,6 +120,8 @@ struct Before {
     std::map<std::string, bool> flags = {{"fast", true}};
     std::variant<Line, int> choice = 7;
     Time at = {};
+    std::unordered_map<std::string, int> stock = {{"tea", 1}, {"milk", 2}};
+    std::unordered_set<std::string> marks = {"a", "bc"};
 };
 struct Unknowable {
     std::function<void()> callback = [] {};
@@ -130,7 +137,7 @@ std::string contents(const T& value) {
 }
 
 TEST(Contents, differ_with_every_field_and_not_with_an_optional_that_was_added) {
-    std::vector<Everything> all(8);
+    std::vector<Everything> all(11);
     all[1].kind = Everything::Kind::two;
     all[2].price = 1.25;
     all[3].lines[1].count = 3;
@@ -138,11 +145,23 @@ TEST(Contents, differ_with_every_field_and_not_with_an_optional_that_was_added) 
     all[5].choice = Line{"7", {}};
     all[6].at += std::chrono::microseconds{1};
     all[7].note = "";
+    all[8].stock["tea"] = 3;
+    all[9].stock = {{"tea", 2}, {"milk", 1}};
+    all[10].marks = {"ab", "c"};
     std::set<std::string> different;
     for (const Everything& one : all) different.insert(contents(one));
     EXPECT_EQ(different.size(), all.size());
     EXPECT_EQ(contents(Everything{}), contents(Before{}));
     EXPECT_NE(contents(std::vector<std::string>{"a", "b"}), contents(std::vector<std::string>{"ab", ""}));
+}
+
+TEST(Contents, are_the_same_in_whatever_order_a_container_keeps_its_elements) {
+    std::unordered_set<std::string> one;
+    for (int i = 0; i < 100; ++i) one.insert(std::to_string(i));
+    std::unordered_set<std::string> other(1'000);
+    for (int i = 99; i >= 0; --i) other.insert(std::to_string(i));
+    ASSERT_NE(*one.begin(), *other.begin());
+    EXPECT_EQ(contents(one), contents(other));
 }
 
 TEST(Contents, leave_out_what_cannot_be_compared) {

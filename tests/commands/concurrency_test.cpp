@@ -1,9 +1,11 @@
 #include "support/account.h"
+#include "support/coordinator_of.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
+#include "transactions/sweeper.h"
 
+#include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
-#include <varve/transactions/sweeper.h>
+#include <varve/testing/manual_world.h>
 
 #include <set>
 
@@ -17,18 +19,11 @@ using transactions::Path;
 using transactions::Strategy;
 using transactions::Verdict;
 
-class BothStrategies : public ::testing::TestWithParam<Strategy> {
+class BothStrategies : public ::testing::TestWithParam<Strategy>, protected testing::ManualWorld {
   protected:
     std::shared_ptr<store::ItemStore> store_ = open("memory:");
-    testing::ManualClock clock_{Time{}, testing::ManualClock::Mode::auto_advance};
-    Later later_;
     Application make(RetryPolicy retry = {}, Duration lease = std::chrono::seconds{5}) {
-        return Application{store_,
-                           {.retry = retry,
-                            .transactions = {.strategy = GetParam(), .lease = lease},
-                            .sweep = false,
-                            .runtime = {.clock = clock_},
-                            .executor = &later_}};
+        return Application{store_, options({.retry = retry, .transactions = {.strategy = GetParam(), .lease = lease}})};
     }
 };
 
@@ -57,7 +52,7 @@ TEST_P(BothStrategies, write_skew_is_impossible) {
     });
     EXPECT_FALSE(first);
     EXPECT_EQ(runs, 2) << "what it had read was no longer true";
-    later_.drain();
+    later.drain();
     EXPECT_EQ(a.load<Account>("x").state.balance + a.load<Account>("y").state.balance, 100);
 }
 
@@ -132,7 +127,7 @@ TEST_P(BothStrategies, a_command_that_keeps_losing_reserves_its_aggregates_and_g
     const Outcome outcome = patient.transact([&](Transaction& tx) {
         tx.execute<Account>("x", Deposit{1});
         tx.execute<Account>("y", Deposit{1});
-        clock_.advance(std::chrono::milliseconds{1});
+        clock.advance(std::chrono::milliseconds{1});
         try {
             ASSERT_TRUE(hot.execute<Account>("y", Deposit{100}));
         } catch (const ConflictError&) {
@@ -143,7 +138,7 @@ TEST_P(BothStrategies, a_command_that_keeps_losing_reserves_its_aggregates_and_g
     EXPECT_EQ(outcome->path, Path::reserved);
     EXPECT_EQ(outcome->attempts, Escalation{}.reserve_after + 1);
     EXPECT_EQ(refused, 1u) << "the hot writer waited for the reservation";
-    later_.drain();
+    later.drain();
     EXPECT_EQ(patient.load<Account>("x").state.balance, 1);
     EXPECT_EQ(patient.load<Account>("y").state.balance, 1 + 100 * Escalation{}.reserve_after);
     ASSERT_TRUE(hot.execute<Account>("y", Deposit{100}));
@@ -162,7 +157,7 @@ TEST_P(BothStrategies, what_a_reserved_command_wrote_is_visible_before_it_is_fin
     });
     ASSERT_TRUE(outcome);
     ASSERT_EQ(outcome->path, Path::reserved);
-    later_.forget();  // its owner died
+    later.forget();  // its owner died
     Application reader = make();
     const Version version = reader.load<Account>("x").version;
     EXPECT_EQ(reader.load<Account>("x").state.balance, 1 + 100 * (version - 1));
@@ -173,15 +168,9 @@ TEST_P(BothStrategies, what_a_reserved_command_wrote_is_visible_before_it_is_fin
     EXPECT_EQ(reader.load<Account>("x").version, version + 1);
 }
 
-struct Protocol : ::testing::Test {
+struct Protocol : ::testing::Test, testing::ManualWorld {
     std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(open("memory:"));
-    testing::ManualClock clock{Time{}, testing::ManualClock::Mode::auto_advance};
-    Later later;
-    Application bank{store,
-                     {.transactions = {.strategy = Strategy::protocol},
-                      .sweep = false,
-                      .runtime = {.clock = clock},
-                      .executor = &later}};
+    Application bank{store, options({.transactions = {.strategy = Strategy::protocol}})};
 };
 
 TEST_F(Protocol, an_append_whose_answer_was_lost_is_recognised_as_ones_own) {
@@ -211,7 +200,7 @@ auto lose_answers_to(std::string state) {
 
 TEST_F(Protocol, a_commit_that_nobody_answers_is_in_doubt_and_resolved_by_anybody) {
     store->after_write = lose_answers_to("committed");
-    std::string handle;
+    TransactionHandle handle;
     try {
         static_cast<void>(bank.transact([&](Transaction& tx) {
             deposit_to_three(tx);
@@ -219,14 +208,56 @@ TEST_F(Protocol, a_commit_that_nobody_answers_is_in_doubt_and_resolved_by_anybod
         }));
         FAIL() << "committed without an answer";
     } catch (const InDoubtError& error) {
-        handle = error.transaction();
+        handle = error.handle();
     }
     store->after_write = [](auto, auto&) {};
     store->before_read = [] {};
-    Application other{store, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    Application other{store, options()};
     EXPECT_EQ(other.resolve(handle), Verdict::committed);
     for (const char* id : {"x", "y", "z"}) EXPECT_EQ(other.load<Account>(id).state.balance, 1);
-    EXPECT_THROW(other.resolve("nonsense"), InvalidError);
+    EXPECT_THROW(other.resolve(TransactionHandle{"nonsense"}), InvalidError);
+}
+
+TEST_F(Protocol, what_an_earlier_attempt_could_not_undo_keeps_nobody_waiting_least_of_all_its_own_command) {
+    // The first attempt meets a slot of z that it did not know, and may not undo what it has prepared.
+    std::size_t failed = 0;
+    store->before_write = [&, is_first = true](std::span<const store::Write> writes) mutable {
+        const auto* put = std::get_if<store::Put>(&writes.front().action);
+        store->hold_back_writes = put != nullptr && put->item.at("state") == store::Value{"void"} && failed++ < 3;
+        if (writes.size() < 2 || !std::exchange(is_first, false)) return;
+        Application other{store, options()};
+        EXPECT_TRUE(other.execute<Account>("z", Deposit{5}));
+    };
+    store->after_write = [&](auto, std::vector<store::WriteAnswer>& answers) {
+        if (std::exchange(store->hold_back_writes, false))
+            std::ranges::fill(answers, Failure{ErrorKind::unavailable, false, "throttled"});
+    };
+    const SteadyTime began = clock.steady_now();
+    const Outcome outcome = bank.transact(deposit_to_three);
+    ASSERT_TRUE(outcome);
+    EXPECT_LE(outcome->attempts, 3u);
+    EXPECT_GT(failed, 0u);
+    EXPECT_LT(clock.steady_now() - began, std::chrono::milliseconds{500});
+    later.drain();  // what the hook sees ends here
+}
+
+TEST_F(Protocol, a_read_without_an_answer_is_asked_for_again) {
+    int silent = 5;
+    store->after_query = [&](auto&) {
+        if (silent-- > 0) throw UnavailableError("no answer");
+    };
+    EXPECT_TRUE(bank.transact(deposit_to_three));
+    EXPECT_LE(silent, 0);
+}
+
+TEST_F(Protocol, a_store_that_answers_no_read_is_asked_no_longer_than_the_caller_has_time) {
+    Application hasty{store, options({.retry = {.time_max = std::chrono::seconds{1}},
+                                      .transactions = {.strategy = Strategy::protocol}})};
+    store->after_query = [](auto&) { throw UnavailableError("no answer"); };
+    const SteadyTime began = clock.steady_now();
+    EXPECT_THROW(static_cast<void>(hasty.transact(deposit_to_three)), UnavailableError);
+    EXPECT_GE(clock.steady_now() - began, std::chrono::seconds{1});
+    EXPECT_LT(clock.steady_now() - began, std::chrono::milliseconds{1100});
 }
 
 TEST_F(Protocol, a_transaction_without_an_answer_to_its_prepares_is_certain_to_be_aborted) {
@@ -241,7 +272,7 @@ TEST_F(Protocol, a_transaction_without_an_answer_to_its_prepares_is_certain_to_b
 
 TEST_F(Protocol, a_repeat_that_raced_with_the_first_execution_is_not_rejected) {
     ASSERT_TRUE(bank.execute<Account>("alice", Deposit{10}));
-    Application other{store, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    Application other{store, options()};
     const CommandOptions once{.command_id = "withdraw-1"};
     int runs = 0;
     const Outcome repeat = bank.transact(
@@ -280,15 +311,53 @@ TEST_F(Protocol, a_store_that_takes_no_writes_says_so_instead_of_being_asked_for
     }
 }
 
+struct Note {
+    static constexpr std::string_view table = "notes";
+    std::string text;
+};
+
+TEST(BigTransactions, too_large_for_the_store_by_a_byte_are_refused_before_anything_is_written) {
+    const std::string little = "x", first = "alice", second = "bob";
+    enum class Large { primary, secondary, row };
+    for (const Large large : {Large::primary, Large::secondary, Large::row}) {
+        unsigned committed = 0, refused = 0;
+        std::size_t largest_committed = 0, smallest_refused = SIZE_MAX;
+        for (std::size_t size = 3'200; size <= 4'096; ++size) {
+            const auto store = std::make_shared<HookedStore>(open("memory:?item_bytes_max=4096"));
+            testing::ManualWorld world;
+            Application bank{store, world.options({.transactions = {.strategy = Strategy::protocol}})};
+            static_cast<void>(bank.rows<Note>());
+            const std::string text(size, 'x');
+            std::size_t written = 0;
+            store->before_write = [&](std::span<const store::Write> writes) { written += writes.size(); };
+            try {
+                ASSERT_TRUE(bank.transact([&](Transaction& tx) {
+                    tx.execute<Account>(first, Open{large == Large::primary ? text : little});
+                    tx.execute<Account>(second, Open{large == Large::secondary ? text : little});
+                    if (large == Large::row) tx.rows<Note>().put("n", Note{text});
+                }));
+                world.later.drain();
+                ++committed;
+                largest_committed = size;
+                EXPECT_EQ(bank.load<Account>(first).version, 1);
+                EXPECT_EQ(bank.load<Account>(second).version, 1);
+            } catch (const InvalidError& error) {
+                ++refused;
+                smallest_refused = std::min(smallest_refused, size);
+                ASSERT_EQ(written, 0u) << size << ": " << error.what();
+            }
+        }
+        EXPECT_GT(committed, 0u);
+        EXPECT_GT(refused, 0u);
+        EXPECT_LT(largest_committed, smallest_refused);
+    }
+}
+
 TEST(BigTransactions, that_never_committed_leave_nothing_although_a_sweeper_meets_a_part_of_their_list) {
     const auto inner = open("memory:?item_bytes_max=4096");
     const auto hooked = std::make_shared<HookedStore>(inner);
-    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
-    ApplicationOptions options{.transactions = {.strategy = Strategy::protocol},
-                               .sweep = false,
-                               .runtime = {.clock = clock},
-                               .executor = &later};
+    testing::ManualWorld world;
+    const ApplicationOptions options = world.options({.transactions = {.strategy = Strategy::protocol}});
     Application bank{hooked, options};
     bank.project<Account>(ProjectBalance{});
     struct Died {};
@@ -301,10 +370,10 @@ TEST(BigTransactions, that_never_committed_leave_nothing_although_a_sweeper_meet
                  })),
                  Died);
     hooked->before_write = [](auto) {};
-    transactions::Sweeper sweeper{bank.coordinator(), {"balances"}};
+    transactions::Sweeper sweeper{coordinator_of(bank), {"balances"}};
     for (int pass = 0; pass < 10; ++pass) {
         sweeper.sweep();
-        clock.advance(std::chrono::seconds{10});
+        world.clock.advance(std::chrono::seconds{10});
     }
     EXPECT_EQ(sweeper.sweep(), 0u);
     for (int i = 0; i < 50; ++i) {
@@ -334,11 +403,9 @@ TEST(WrongClocks, a_command_has_the_time_that_it_was_given_wherever_the_wall_clo
 
 TEST(BigTransactions, of_a_thousand_participants_commit_although_their_list_does_not_fit_one_item) {
     const auto store = open("memory:?item_bytes_max=4096");
-    Later later;
+    testing::ManualWorld world;
     const auto make = [&] {
-        return std::make_unique<Application>(
-            store,
-            ApplicationOptions{.transactions = {.strategy = Strategy::protocol}, .sweep = false, .executor = &later});
+        return std::make_unique<Application>(store, world.options({.transactions = {.strategy = Strategy::protocol}}));
     };
     const auto bank = make();
     bank->project<Account>(ProjectBalance{});
@@ -347,7 +414,7 @@ TEST(BigTransactions, of_a_thousand_participants_commit_although_their_list_does
     });
     ASSERT_TRUE(outcome);
     EXPECT_EQ(outcome->written.size(), 500u);
-    later.forget();  // nobody but others finalises
+    world.later.forget();  // nobody but others finalises
     const auto other = make();
     EXPECT_EQ(other->rows<Balance>().get("a499"), Balance{499});
     EXPECT_EQ(other->load<Account>("a499").state.balance, 499);

@@ -1,5 +1,7 @@
 #include "support/account.h"
 
+#include <varve/store/item_store.h>
+
 #include <functional>
 #include <thread>
 

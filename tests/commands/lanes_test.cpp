@@ -1,9 +1,12 @@
+#include "commands/application_parts.h"
 #include "support/account.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
 
+#include <varve/commands/lane_metrics.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/manual_world.h>
 
 #include <thread>
 
@@ -17,16 +20,14 @@ using transactions::Path;
 using Written = std::vector<Receipt::Written>;
 
 /// Whatever is submitted waits in its lane until it is drained: so what goes together is known.
-struct Lanes : ::testing::Test {
+struct Lanes : ::testing::Test, testing::ManualWorld {
     std::shared_ptr<HookedStore> hooked = std::make_shared<HookedStore>(open("memory:"));
     std::shared_ptr<testing::CountingStore> store = std::make_shared<testing::CountingStore>(hooked);
-    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
     Application bank = make(store, {});
     Application other = make(hooked, {});
 
     Application make(std::shared_ptr<store::ItemStore> on, LaneOptions lanes) {
-        return Application{on, {.sweep = false, .lanes = lanes, .runtime = {.clock = clock}, .executor = &later}};
+        return Application{on, options({.lanes = lanes})};
     }
     std::vector<Outcome> drained(std::vector<std::future<Outcome>> futures) {
         later.drain();
@@ -242,12 +243,13 @@ TEST_F(Lanes, with_a_projection_write_each_row_once) {
 }
 
 TEST_F(Lanes, what_is_rejected_after_it_was_decided_leaves_nothing_in_the_slot_of_the_others) {
-    const auto limit = [](Transaction& tx, const DecidedEvent& decided) {
+    const auto limit = [](Transaction& tx, const ProjectedEvent& decided) {
         const auto& event = *static_cast<const Account::Event*>(decided.event);
         const auto* deposited = std::get_if<Deposited>(&event);
         if (deposited != nullptr && deposited->cents > 100) tx.reject({.code = "too_much", .message = {}});
     };
-    bank.add_projection(aggregate_type<Account>(), NamedType::of<decltype(limit)>("limit"), limit);
+    detail::parts_of(bank).project(
+        {.aggregate = aggregate_type<Account>(), .projection = NamedType::of<decltype(limit)>("limit"), .run = limit});
     const auto outcomes = together(Deposit{500}, Deposit{1}, Deposit{600}, Deposit{2}, Deposit{700});
     for (const std::size_t i : {0u, 2u, 4u}) {
         ASSERT_FALSE(outcomes[i]);

@@ -1,7 +1,11 @@
 #include "support/account.h"
+#include "support/held_write.h"
 #include "support/hooked_store.h"
+#include "transactions/slot.h"
 
+#include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/transactions/metrics.h>
 
 #include <array>
 #include <future>
@@ -17,7 +21,7 @@ using namespace account;
 using transactions::Strategy;
 
 /// Whoever writes lets all the others run first: what was read is out of date unless somebody kept them away.
-class YieldingStore final : public PassingStore {
+class YieldingStore final : public testing::PassingStore {
   public:
     using PassingStore::PassingStore;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
@@ -80,35 +84,119 @@ TEST(Lines, many_callers_on_few_aggregates_do_not_fight_in_the_store_by_the_prot
     many_callers_on_three_accounts(Strategy::protocol, 32, 15);
 }
 
-TEST(Lines, whoever_is_stuck_keeps_the_next_one_waiting_no_longer_than_for_the_locks) {
+TEST(Lines, whoever_is_stuck_keeps_the_next_one_waiting_for_half_a_second) {
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
     const auto hooked = std::make_shared<HookedStore>(open("memory:"));
     Application bank{hooked, {.sweep = false, .runtime = {.clock = clock}}};
     const auto deposit = [](Transaction& tx) { tx.execute<Account>("alice", Deposit{1}); };
-    std::promise<void> arrived;
-    std::promise<void> released;
-    std::atomic<bool> first{true};
-    hooked->before_write = [&](auto) {
-        if (!first.exchange(false)) return;
-        arrived.set_value();
-        released.get_future().wait();
-    };
+    HeldWrite held{*hooked};
     std::jthread stuck{[&] { EXPECT_TRUE(bank.transact(deposit)); }};
-    arrived.get_future().wait();
+    held.wait();
     const Time began = clock.now();
     EXPECT_TRUE(bank.transact(deposit));
-    EXPECT_GE(clock.now() - began, Escalation{}.queue_time_max);
+    EXPECT_GE(clock.now() - began, std::chrono::milliseconds{500});
+    EXPECT_LT(clock.now() - began, Escalation{}.queue_time_max);
     EXPECT_TRUE(bank.execute<Account>("alice", Deposit{1})) << "nor those in its lane";
-    released.set_value();
+    held.release();
     stuck.join();
     EXPECT_EQ(bank.load<Account>("alice").state.balance, 3);
+}
+
+/// Commands that may take 300 ms, while whatever they wait for takes longer.
+struct ShortOfTime : ::testing::Test {
+    static constexpr std::chrono::milliseconds time_max{300};
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    std::shared_ptr<HookedStore> hooked = std::make_shared<HookedStore>(open("memory:"));
+
+    std::unique_ptr<Application> bank(Strategy strategy = Strategy::automatic, Escalation escalation = {}) {
+        const ApplicationOptions options{.retry = {.time_max = time_max},
+                                         .escalation = escalation,
+                                         .transactions = {.strategy = strategy},
+                                         .sweep = false,
+                                         .runtime = {.clock = clock}};
+        return std::make_unique<Application>(hooked, options);
+    }
+    void expect_gives_up_in_time(auto&& command) {
+        const SteadyTime began = clock.steady_now();
+        try {
+            static_cast<void>(command());
+            ADD_FAILURE() << "it got through";
+        } catch (const ConflictError& error) {
+            EXPECT_NE(std::string{error.what()}.find("of the 0.3 s"), std::string::npos) << error.what();
+            EXPECT_EQ(error.details().stream, "account-alice");
+        }
+        EXPECT_LE(clock.steady_now() - began, time_max);
+    }
+    /// By a process that is alive for an hour.
+    void claim_alice() {
+        const transactions::Claim claim{.tx = "a",
+                                        .primary = transactions::slot_key("account-z", 1),
+                                        .primary_epoch = 0,
+                                        .lease = clock.now() + std::chrono::hours{1},
+                                        .priority = {}};
+        const store::Write theirs =
+            transactions::prepare_slot(transactions::slot_key("account-alice", 1), 0, claim, {});
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(hooked->write({&theirs, 1}).front()));
+    }
+    static void deposit(Transaction& tx) { tx.execute<Account>("alice", Deposit{1}); }
+    static void transfer(Transaction& tx) {
+        tx.execute<Account>("alice", Deposit{1});
+        tx.execute<Account>("bob", Deposit{1});
+    }
+};
+
+TEST_F(ShortOfTime, a_command_stands_in_line_for_no_longer_than_its_caller_allows) {
+    const auto app = bank();
+    HeldWrite held{*hooked};
+    std::jthread stuck{[&] { EXPECT_TRUE(app->transact(deposit)); }};
+    held.wait();
+    expect_gives_up_in_time([&] { return app->transact(deposit); });
+    held.release();
+    stuck.join();
+    EXPECT_TRUE(app->transact(deposit)) << "it has left the line";
+}
+
+TEST_F(ShortOfTime, a_command_waits_for_another_process_no_longer_than_its_caller_allows) {
+    const auto natively = bank();
+    const auto by_the_protocol = bank(Strategy::protocol);
+    claim_alice();
+    for (Application* app : {&*natively, &*by_the_protocol}) {
+        expect_gives_up_in_time([&] { return app->execute<Account>("alice", Deposit{1}); });
+        expect_gives_up_in_time([&] { return app->transact(transfer); });
+        expect_gives_up_in_time([&] { return app->append<Account>("alice", {Deposited{1}}); });
+    }
+}
+
+TEST_F(ShortOfTime, a_command_meets_a_claim_while_it_prepares_and_waits_no_longer_than_its_caller_allows) {
+    const auto app = bank(Strategy::protocol);
+    bool claimed = false;
+    hooked->before_write = [&](auto) {
+        if (!std::exchange(claimed, true)) claim_alice();
+    };
+    expect_gives_up_in_time([&] { return app->transact(transfer); });
+}
+
+TEST_F(ShortOfTime, a_command_queues_for_locks_no_longer_than_its_caller_allows) {
+    const auto app = bank(Strategy::automatic, {.queue_after = 1, .queue_time_max = std::chrono::seconds{10}});
+    Application rival{std::make_shared<testing::PassingStore>(hooked), {.sweep = false, .runtime = {.clock = clock}}};
+    Locks locks{hooked, {.time_to_live = std::chrono::hours{1}, .heartbeat_thread = false}, {.clock = clock}};
+    const Lock turn = locks.acquire("$turn-account-alice");
+    bool busy = false;
+    hooked->before_write = [&](std::span<const store::Write> writes) {
+        if (busy || writes.front().key.table != "events") return;
+        busy = true;
+        EXPECT_TRUE(rival.execute<Account>("alice", Deposit{1}));
+        busy = false;
+    };
+    expect_gives_up_in_time([&] { return app->transact(deposit); });
+    hooked->before_write = [](auto) {};
 }
 
 TEST(Conflicts, tell_the_aggregate_its_versions_and_the_attempts) {
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
     const auto hooked = std::make_shared<HookedStore>(open("memory:"));
     Application bank{hooked, {.retry = {.attempts_max = 3}, .sweep = false, .runtime = {.clock = clock}}};
-    Application rival{std::make_shared<PassingStore>(hooked), {.sweep = false}};
+    Application rival{std::make_shared<testing::PassingStore>(hooked), {.sweep = false}};
     bool busy = false;
     hooked->before_write = [&](auto) {
         if (std::exchange(busy, true)) return;

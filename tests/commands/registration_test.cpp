@@ -1,5 +1,7 @@
+#include "commands/application_parts.h"
 #include "support/account.h"
 
+#include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
 
 #include <future>
@@ -18,7 +20,7 @@ static_assert(!std::is_copy_constructible_v<ProjectionContext> && !std::is_move_
 static_assert(!std::is_copy_constructible_v<Application> && !std::is_move_constructible_v<Application>);
 static_assert(!std::is_copy_constructible_v<transactions::Coordinator>);
 static_assert(!std::is_copy_constructible_v<aggregates::Repository>);
-static_assert(!std::is_copy_constructible_v<RowTables>);
+static_assert(!std::is_copy_constructible_v<detail::RowTables>);
 static_assert(!std::is_copy_constructible_v<Locks>);
 static_assert(!std::is_copy_constructible_v<Lock> && std::is_nothrow_move_constructible_v<Lock>);
 // Handles without a state of their own: a copy does what the original does.

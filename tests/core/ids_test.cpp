@@ -28,6 +28,16 @@ TEST(Ids, a_uuid_has_time_version_and_variant_where_rfc_9562_says) {
     EXPECT_EQ(uuid7({.clock = clock, .random = random}), "01234567-89ab-7fff-bfff-ffffffffffff");
 }
 
+TEST(Ids, a_uuid_tells_when_it_was_made_and_what_is_none_tells_nothing) {
+    FixedClock clock;
+    const std::string id = uuid7({.clock = clock});
+    EXPECT_EQ(time_of(id), clock.now());
+    EXPECT_EQ(time_of(id + ".2"), clock.now());
+    for (const char* none : {"", "x", "0123456789ab-7fff-bfff-ffffffffffffffff", "01234567-89ab-4fff-bfff-ffffffffffff",
+                             "0123456x-89ab-7fff-bfff-ffffffffffff", "+1234567-89ab-7fff-bfff-ffffffffffff"})
+        EXPECT_EQ(time_of(none), std::nullopt) << none;
+}
+
 TEST(Ids, they_do_not_repeat) {
     std::set<std::string> ids;
     for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(ids.insert(uuid7({})).second);

@@ -92,11 +92,11 @@ TEST(Backoff, the_first_retry_may_come_at_once) {
     StepClock clock;
     HighestRandom random;
     Backoff backoff{{.first_delay = 2ms, .attempts_max = 3}, {.clock = clock, .random = random}};
-    EXPECT_TRUE(backoff.next_at_once());
+    EXPECT_TRUE(backoff.next_without_delay());
     EXPECT_TRUE(clock.slept.empty());
-    EXPECT_TRUE(backoff.next_at_once());
+    EXPECT_TRUE(backoff.next_without_delay());
     EXPECT_EQ(clock.slept, std::vector<Duration>{2ms});
-    EXPECT_FALSE(backoff.next_at_once());
+    EXPECT_FALSE(backoff.next_without_delay());
 }
 
 TEST(Suggest, a_near_word_is_proposed_and_a_far_one_is_not) {

@@ -1,9 +1,10 @@
+#include "events/stored_slot.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
 
-#include <varve/events/stored_slot.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/manual_world.h>
 #include <varve/varve.h>
 
 #include <set>
@@ -23,13 +24,11 @@ EventData event(int n) {
     return {.type = "Counted", .schema = 1, .data = "{\"n\":" + std::to_string(n) + "}"};
 }
 
-struct Events : ::testing::Test {
+struct Events : ::testing::Test, testing::ManualWorld {
     std::shared_ptr<store::ItemStore> inner = open("memory:");
     std::shared_ptr<testing::CountingStore> counting = std::make_shared<testing::CountingStore>(inner);
     std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(counting);
-    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
-    Application application{store, {.sweep = false, .runtime = {.clock = clock}, .executor = &later}};
+    Application application{store, options()};
     EventStore& events = application.events();
 
     Version append(const std::string& stream, int n, Expected expected = Expected::any()) {
@@ -90,8 +89,43 @@ TEST_F(Events, of_a_part_of_a_stream_are_loaded_with_its_head) {
     EXPECT_THROW(static_cast<void>(events.load("s", 0)), InvalidError);
 }
 
+TEST_F(Events, come_in_pages_in_both_directions) {
+    ASSERT_TRUE(events.append("s", {event(1), event(2)}, Expected::none()));
+    for (int n = 3; n <= 6; ++n) append("s", n);
+    const auto pages = [&](std::size_t limit, Order order) {
+        std::vector<std::string> found;
+        PageOptions options{.limit = limit};
+        do {
+            StreamPage page = events.load("s", options, order);
+            std::string& names = found.emplace_back();
+            for (const RecordedEvent& one : page.events)
+                names += " " + std::to_string(one.version) + "." + std::to_string(one.index);
+            options.next = std::move(page.next);
+        } while (!options.next.empty());
+        return found;
+    };
+    using Pages = std::vector<std::string>;
+    EXPECT_EQ(pages(2, Order::oldest_first), (Pages{" 1.0 1.1 2.0", " 3.0 4.0", " 5.0"}));
+    EXPECT_EQ(pages(2, Order::newest_first), (Pages{" 5.0 4.0", " 3.0 2.0", " 1.0 1.1"}));
+    EXPECT_EQ(pages(100, Order::newest_first), (Pages{" 5.0 4.0 3.0 2.0 1.0 1.1"}));
+}
+
+TEST_F(Events, are_paged_only_with_a_token_of_their_own_stream_and_order) {
+    for (const char* stream : {"s", "t"}) {
+        for (int n = 1; n <= 3; ++n) append(stream, n);
+    }
+    const std::string next = events.load("s", {.limit = 1}).next;
+    EXPECT_EQ(events.load("s", {.limit = 1, .next = next}).events.front().version, 2);
+    EXPECT_THROW(static_cast<void>(events.load("t", {.limit = 1, .next = next})), InvalidError);
+    EXPECT_THROW(static_cast<void>(events.load("s", {.limit = 1, .next = next}, Order::newest_first)), InvalidError);
+    EXPECT_THROW(static_cast<void>(events.load("s", {.limit = 1, .next = "x"})), InvalidError);
+    EXPECT_THROW(static_cast<void>(events.load("s", {.limit = 0})), InvalidError);
+}
+
 TEST_F(Events, of_nobody_are_none) {
     EXPECT_TRUE(events.load("nobody").events.empty());
+    EXPECT_TRUE(events.load("nobody", PageOptions{}).events.empty());
+    EXPECT_TRUE(events.load("nobody", PageOptions{}, Order::newest_first).next.empty());
     EXPECT_EQ(events.load("nobody").head, 0);
     EXPECT_EQ(events.head("nobody"), 0);
 }
@@ -296,7 +330,7 @@ TEST_F(Events, a_store_that_never_answers_leaves_in_doubt) {
     } catch (const InDoubtError& error) {
         store->before_read = [] {};
         store->after_write = [](auto, auto&) {};
-        EXPECT_EQ(application.resolve(error.transaction()), transactions::Verdict::committed);
+        EXPECT_EQ(application.resolve(error.handle()), transactions::Verdict::committed);
     }
     EXPECT_EQ(versions("s"), (Versions{1}));
 }
@@ -396,7 +430,7 @@ TEST_F(Events, are_appended_after_an_older_pending_one_only_once_that_is_settled
 
 TEST_F(Events, are_appended_after_an_older_one_that_holds_the_stream_for_longer_than_a_lease) {
     store::Write write = prepared("s", 1);
-    std::get<store::Put>(write.action).item["_lease"] = (start + std::chrono::seconds{8}).time_since_epoch().count();
+    std::get<store::Put>(write.action).item["_lease_length"] = std::int64_t{8'000'000};
     write_by_hand(write);
     EXPECT_EQ(append("s", 1), 1);
     EXPECT_GE(clock.now(), start + std::chrono::seconds{8});

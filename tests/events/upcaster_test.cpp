@@ -1,3 +1,4 @@
+#include <varve/store/item_store.h>
 #include <varve/varve.h>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,7 @@
 #include "require.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
 
 #include <cstdint>
 #include <string_view>

@@ -1,8 +1,9 @@
+#include "events/stored_slot.h"
 #include "require.h"
+#include "transactions/resolver.h"
 
 #include <varve/core/error.h>
-#include <varve/events/stored_slot.h>
-#include <varve/transactions/resolver.h>
+#include <varve/store/item_store.h>
 
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,7 @@
 #include "isolation/cases.h"
 
+#include <varve/store/item_store.h>
+
 #include <algorithm>
 #include <set>
 
@@ -179,7 +181,7 @@ Scenario pmp(World& w, Level level) {
              },
              [=, &w] {
                  try {
-                     for (const auto& row : w.party(1).rows<Entry>().range({partition}, isolation(level))) {
+                     for (const auto& row : w.party(1).rows<Entry>().range({partition}, {}, isolation(level)).rows) {
                          seen->keys.insert(row.key.sort);
                      }
                  } catch (const ConflictError&) {
@@ -278,9 +280,9 @@ Scenario g2(World& w, Level level) {
             try {
                 if (level == Level::serializable) {
                     static_cast<void>(w.party(i).transact(
-                        [&](Transaction& tx) { insert_if(tx, tx.rows<Entry>().range({partition}).empty()); }));
+                        [&](Transaction& tx) { insert_if(tx, tx.rows<Entry>().range({partition}, {}).rows.empty()); }));
                 } else {
-                    const bool empty = w.party(i).rows<Entry>().range({partition}, isolation(level)).empty();
+                    const bool empty = w.party(i).rows<Entry>().range({partition}, {}, isolation(level)).rows.empty();
                     static_cast<void>(w.party(i).transact([&](Transaction& tx) { insert_if(tx, empty); }));
                 }
             } catch (const ConflictError&) {
@@ -288,7 +290,7 @@ Scenario g2(World& w, Level level) {
         };
     };
     return {{party(0, "a"), party(1, "b")},
-            [=, &w] { return w.bystander().rows<Entry>().range({partition}).size() == 2; }};
+            [=, &w] { return w.bystander().rows<Entry>().range({partition}, {}).rows.size() == 2; }};
 }
 
 }  // namespace

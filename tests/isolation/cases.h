@@ -2,6 +2,7 @@
 
 #include "isolation/interleaving.h"
 
+#include <varve/store/item_store.h>
 #include <varve/testing/seeded_random.h>
 #include <varve/varve.h>
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "support/passing_store.h"
-
 #include <varve/core/clock.h>
 #include <varve/core/executor.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
 
 #include <array>
 #include <condition_variable>
@@ -145,7 +145,7 @@ class SteppedClock final : public Clock {
 };
 
 /// Takes batches and ranges apart, as any store may, so that a party can be stopped between any two items.
-class SteppedStore final : public PassingStore {
+class SteppedStore final : public testing::PassingStore {
   public:
     SteppedStore(std::shared_ptr<store::ItemStore> inner, Interleaving& interleaving)
         : PassingStore(std::move(inner)), interleaving_(interleaving) {}

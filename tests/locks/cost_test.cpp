@@ -1,4 +1,7 @@
+#include "locks/stored_lock.h"
+
 #include <varve/locks/locks.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>

@@ -1,10 +1,11 @@
 #include "support/account.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
 
 #include <varve/core/error.h>
+#include <varve/locks/metrics.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/manual_world.h>
 
 #include <gtest/gtest.h>
 
@@ -49,24 +50,18 @@ void be_rejected(Transaction& tx) {
     tx.execute<Account>("bob", Withdraw{1'000'000});
 }
 
-class Fencing : public ::testing::TestWithParam<Case> {
+class Fencing : public ::testing::TestWithParam<Case>, protected testing::ManualWorld {
   protected:
     Fencing() { static_cast<void>(bank.execute<Account>("alice", Deposit{1000})); }
 
     /// Somebody whose clock is a minute ahead takes the lock for expired.
     Lock steal() { return thieves.acquire("l", {.wait = 0s}); }
 
-    ManualClock clock{ManualClock::Mode::auto_advance};
     ManualClock ahead{ManualClock::default_start + 1min, ManualClock::Mode::auto_advance};
     std::shared_ptr<HookedStore> store = std::make_shared<HookedStore>(open("memory:"));
-    Later later;
-    Application bank{store,
-                     {.escalation = {.reserve_after = GetParam().reserve_after},
-                      .transactions = {.strategy = GetParam().strategy},
-                      .sweep = false,
-                      .locks = {.heartbeat_thread = false},
-                      .runtime = {.clock = clock},
-                      .executor = &later}};
+    Application bank{store, options({.escalation = {.reserve_after = GetParam().reserve_after},
+                                     .transactions = {.strategy = GetParam().strategy},
+                                     .locks = {.heartbeat_thread = false}})};
     Rows<Balance> balances = bank.rows<Balance>();
     Locks thieves{store, {.heartbeat_thread = false}, {.clock = ahead}};
 };
@@ -172,12 +167,9 @@ TEST(FencedCommand, costs_a_check_in_the_same_request_where_the_store_writes_ato
 
 TEST(FencedCommand, costs_1_write_and_2_round_trips_more_where_it_does_not) {
     const auto store = std::make_shared<testing::CountingStore>(open("memory:"));
-    Later later;
-    Application bank{store,
-                     {.transactions = {.strategy = Strategy::protocol},
-                      .sweep = false,
-                      .locks = {.heartbeat_thread = false},
-                      .executor = &later}};
+    testing::ManualWorld world;
+    Application bank{
+        store, world.options({.transactions = {.strategy = Strategy::protocol}, .locks = {.heartbeat_thread = false}})};
     const auto [plain, fenced] = costs(bank, *store);
     EXPECT_EQ(fenced.writes, plain.writes + 1);
     EXPECT_EQ(fenced.round_trips(), plain.round_trips() + 2);

@@ -1,11 +1,15 @@
+#include "locks/stored_lock.h"
 #include "support/hooked_store.h"
 
 #include <varve/core/error.h>
 #include <varve/locks/locks.h>
+#include <varve/locks/metrics.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
+#include <varve/transactions/metrics.h>
 
 #include <atomic>
 #include <limits>
@@ -587,6 +591,21 @@ TEST(LostAnswers, to_the_own_row_are_recognised) {
     const Lock lock = locks.acquire("a");
     EXPECT_EQ(lock.ticket(), 1);
     EXPECT_EQ(locks.inspect("a").queue.size(), 1u);
+}
+
+TEST(LostAnswers, to_the_own_row_that_others_removed_before_a_repeat_are_no_harm) {
+    World world;
+    const auto hooked = std::make_shared<HookedStore>(world.store);
+    Locks locks = world.process(hooked);
+    bool refused = false;
+    hooked->after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        if (!locks::ticket_of(writes[0].key) || std::exchange(refused, true)) return;
+        const store::Write removal{writes[0].key, store::Erase{}, {}};
+        static_cast<void>(world.store->write({&removal, 1}));
+        answers[0] = store::Refused{};  // nothing is there any more
+    };
+    EXPECT_EQ(locks.acquire("a").ticket(), 1);
+    EXPECT_TRUE(refused);
 }
 
 TEST(LostAnswers, to_the_entering_are_recognised) {

@@ -1,10 +1,15 @@
 #include "locks/simulation.h"
 
+#include "locks/stored_lock.h"
 #include "protocol/scheduler.h"
-#include "support/passing_store.h"
+#include "transactions/slot.h"
+#include "transactions/system_table.h"
 
+#include <varve/locks/metrics.h>
 #include <varve/memory/memory.h>
-#include <varve/transactions/system_table.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
+#include <varve/testing/quiet_log.h>
 #include <varve/varve.h>
 
 #include <map>
@@ -75,7 +80,7 @@ namespace {
 constexpr const char* lock_name = "the lock";
 
 /// Sees every write to the lock as it is applied, and judges it.
-class Observer final : public PassingStore {
+class Observer final : public testing::PassingStore {
   public:
     explicit Observer(std::shared_ptr<store::ItemStore> inner, bool calm)
         : PassingStore(std::move(inner)), calm_(calm) {}
@@ -222,31 +227,31 @@ class Simulation {
     }
 
     std::unique_ptr<Process> start() {
-        auto process = std::unique_ptr<Process>(
-            new Process{.clock = SkewedClock{scheduler_, offset(), 0},
-                        .store = std::make_shared<FaultyStore>(
-                            observer_, network_, testing::Disguise{.no_atomic_writes = random_.chance(0.5)}),
-                        .executor = SimulatedExecutor{scheduler_, 1},
-                        .random = testing::SeededRandom{random_.next()}});
+        auto process = std::unique_ptr<Process>(new Process{
+            .clock = SkewedClock{scheduler_, offset(), 0},
+            .store = std::make_shared<FaultyStore>(
+                observer_, network_, testing::Disguise{.atomic_writes_max = random_.chance(0.5) ? 0 : SIZE_MAX}),
+            .executor = SimulatedExecutor{scheduler_, 1},
+            .random = testing::SeededRandom{random_.next()}});
         process->store->on_request(
             [this, &process = *process](const RequestInfo& request) { return on_request(process, request); });
         return process;
     }
 
-    testing::Verdict on_request(Process& process, const RequestInfo& request) {
+    testing::Next on_request(Process& process, const RequestInfo& request) {
         if (scheduler_.steps() > settings_.steps_max) scheduler_.halt();
-        if (process.dead) return testing::Verdict::stop;
+        if (process.dead) return testing::Next::stop;
         scheduler_.note(request.number);
         if (!chaos_) {
             scheduler_.step();
-            return testing::Verdict::proceed;
+            return testing::Next::proceed;
         }
         // Most requests are waiters' looks; it is the writes that matter.
         const double often = request.writes.empty() ? 0.05 : 3;
         if (random_.chance(settings_.stop * often)) {
             process.dead = true;
             ++result_.stopped;
-            return testing::Verdict::stop;
+            return testing::Next::stop;
         }
         if (random_.chance(settings_.jump * often)) process.clock.jump_to(offset());
         if (random_.chance(settings_.pause * often)) {
@@ -254,7 +259,7 @@ class Simulation {
         } else if (request.moment == RequestInfo::Moment::before) {
             scheduler_.sleep(up_to(2ms, random_));
         }
-        return process.dead ? testing::Verdict::stop : testing::Verdict::proceed;
+        return process.dead ? testing::Next::stop : testing::Next::proceed;
     }
 
     ApplicationOptions options(Process& process) {
@@ -368,15 +373,11 @@ class Simulation {
         }
     }
 
-    class Quiet final : public Log {
-        void write(LogLevel, std::string_view) override {}
-    };
-
     const Settings settings_;
     Scheduler scheduler_;
     testing::SeededRandom random_;
     TrueClock clock_;
-    Quiet quiet_;
+    testing::QuietLog quiet_;
     std::shared_ptr<Observer> observer_;
     testing::Network network_;
     Result result_;

@@ -1,6 +1,7 @@
 #include "adapters/sqlite/scratch_file.h"
 
 #include <varve/locks/locks.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 /* reservation.pml - an escalated command reserves its aggregates, and everything that can go wrong does.
  *
- * Its primary is a slot of its own, $tx. In key order it lays a pending slot WITHOUT events at the head of each of its aggregates;
+ * Its primary is a slot of its own, $tx. In any order it lays a pending slot WITHOUT events at the head of each of its aggregates;
  * where a stream has moved on it keeps what it holds and reserves at the new head. Holding all it loads, decides, and commits
  * with the events in the $tx slot. Finalising copies them into the reserved slots; one that got no events becomes
  * void(own + 1). The others are ordinary transactions over two aggregates, plain appends, and escalated ones.
@@ -129,7 +129,7 @@ inline locate(a,i) {
   if :: v>=POS -> goto stop :: else fi }
 
 proctype owner(byte a) {
-  byte i, k, v; bit ok;
+  byte i, k, v, h; bit ok;                         /* h: what is held */
   if
   :: kind[a]==ESC -> K(a,0)=NAGG*POS+a; i=1;
 #ifdef EARLY           /* mutation: load and decide first, then reserve */
@@ -139,23 +139,24 @@ proctype owner(byte a) {
      od;
 #endif
      do
-     :: atomic { i<3 -> locate(a,i);                             /* reserve */
+     :: atomic { h!=6 -> if :: !(h & 2) -> i=1 :: !(h & 4) -> i=2 fi; /* reserve */
+          locate(a,i);
           if
           :: !UNDECIDED(a) -> goto aborted                       /* fenced: do not go on reserving for the dead */
           :: UNDECIDED(a) && s[k].st==FREE -> K(a,i)=k; E(a,i)=s[k].ep; sent[a]=sent[a]|B(i); ok=1
-          :: UNDECIDED(a) && s[k].st==PEND && s[k].by==a -> i++  /* an own earlier request got through */
+          :: UNDECIDED(a) && s[k].st==PEND && s[k].by==a -> h=h|B(i) /* an own earlier request got through */
           :: else -> skip                                        /* somebody's pending: wait, holding what I hold */
           fi; v=0; k=0 };
         atomic {
           if
-          :: ok && FREEAT(K(a,i),E(a,i)) -> do_prepare(a,i); i++
-          :: ok && OURS(K(a,i),a,PEND) -> i++
+          :: ok && FREEAT(K(a,i),E(a,i)) -> do_prepare(a,i); h=h|B(i)
+          :: ok && OURS(K(a,i),a,PEND) -> h=h|B(i)
           :: else -> skip                                        /* refused: look again */
-          fi; ok=0 }
+          fi; ok=0; i=0 }
 #ifdef IMPATIENT       /* mutation: commit without the answer to the last reservation */
-     :: atomic { i==2 && (sent[a]&B(2)) -> i++ }
+     :: atomic { h && sent[a]==6 -> h=6 }
 #endif
-     :: atomic { i>=3 -> i=1; break }
+     :: atomic { h==6 -> i=1; h=0; break }
      od;
 #ifndef EARLY
      do                                                          /* load, each stream at its own moment */

@@ -2,7 +2,7 @@
  *
  * A sweeper follows the change feed of the primaries and of the rows: an item comes (again) after each of its changes. It
  * resolves an intent through its primary; the participants of a committed primary without a done mark it finalises, and marks
- * the primary done after the ANSWERS of all. What cannot be resolved yet (the lease has not expired, an answer is missing) is not
+ * the primary done after the ANSWERS of all. -DNOMARK: there is no mark, and primaries are not followed. What cannot be resolved yet (the lease has not expired, an answer is missing) is not
  * passed. Its place in the feed is stored after the work: a sweeper that dies and comes back is one that looks again.
  *
  * Requests, owners and bystanders are those of row_images.pml: one write = one atomic step, whatever was sent may arrive
@@ -19,6 +19,8 @@
 #define ALL_ITEMS 15
 #ifdef NOROWS          /* mutation: the sweeper follows the primaries only */
 #define WATCHED 12
+#elif defined(NOMARK)  /* what is left shows up in the changes of the rows themselves */
+#define WATCHED 3
 #else
 #define WATCHED ALL_ITEMS
 #endif
@@ -38,6 +40,11 @@ byte gLaid[NO];                                 /* ghost: rows where its image g
 hidden byte x;
 hidden byte IMAGE, HELD, ACKED, TOLD, DONE, QUIET;
 
+#ifdef NOMARK
+#define MARKED true
+#else
+#define MARKED ((gC & done)==gC)
+#endif
 inline check() { d_step {
   x=0;
   do
@@ -52,7 +59,7 @@ inline check() { d_step {
   od; x=0;
   do
   :: x<NS ->                                                    /* behind a sweeper nothing is left */
-     QUIET = ((passed[x]&WATCHED)!=WATCHED || (row[0].it==0 && row[1].it==0 && (gC & done)==gC)); assert(QUIET); x++
+     QUIET = ((passed[x]&WATCHED)!=WATCHED || (row[0].it==0 && row[1].it==0 && MARKED)); assert(QUIET); x++
   :: else -> break
   od; x=0;
   ACKED = ((gAck & gC)==gAck); assert(ACKED);
@@ -121,7 +128,10 @@ proctype owner(byte a) {
        fi;
        if :: r==0 -> r=1 :: else -> r=0; break fi }
   od;
-  atomic { do_done(a); goto stop };
+#ifndef NOMARK
+  atomic { do_done(a) };
+#endif
+  goto stop;
 aborted:
   atomic { gTold=gTold|B(a); sawA=sawA|B(a); check() };
 stop: skip
@@ -152,8 +162,10 @@ end:
        PICK(0)
        PICK(1)
 #endif
+#ifndef NOMARK
        PICK(2)
        PICK(3)
+#endif
        fi;
        mark[w]=mark[w]|B(i);
        if

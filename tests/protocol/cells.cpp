@@ -1,6 +1,11 @@
 #include "protocol/cells.h"
 
+#include "feed/log.h"
+#include "locks/stored_lock.h"
+#include "transactions/system_table.h"
+
 #include <varve/store/item.h>
+#include <varve/store/item_store.h>
 
 #include <iomanip>
 #include <ostream>
@@ -26,8 +31,8 @@ bool requires_claim(const store::Condition& condition) {
 }
 
 ProtocolStep classify_write(const store::Write& write) {
-    const bool slot = write.key.table == "events";
-    if (!slot && !(write.key.table == "balances" || write.key.table == "lists" || write.key.table == "notes"))
+    const std::string& table = write.key.table;
+    if (table == transactions::system_table().name || table == locks::locks_table().name || feed::is_log_table(table))
         return ProtocolStep::other;
     const bool claimed = requires_claim(write.condition);
     if (const auto* put = std::get_if<store::Put>(&write.action)) {
@@ -67,6 +72,7 @@ void Cells::hit(ProtocolStep step, const testing::FaultCounts& before, const tes
     hit(step, past, after.any_past_request - before.any_past_request);
     hit(step, error_without_effect, after.error_without_effect - before.error_without_effect);
     hit(step, error_with_effect, after.error_with_effect - before.error_with_effect);
+    hit(step, answered_again, after.answered_again - before.answered_again);
     hit(step, slow, after.slow_request - before.slow_request + after.slow_answer - before.slow_answer);
     hit(step, throttled, after.throttled - before.throttled);
     hit(step, read_failed, after.read_failed - before.read_failed);
@@ -80,8 +86,8 @@ void Cells::add(const Cells& other) {
 }
 
 std::size_t Cells::print(std::ostream& out, std::uint64_t least) const {
-    constexpr std::string_view names[] = {"lost", "ans.lost", "late", "again",  "past",    "err",   "err+eff",
-                                          "slow", "throttle", "fail", "smallp", "stopped", "paused"};
+    constexpr std::string_view names[] = {"lost",     "ans.lost", "late",     "again", "past",   "err",     "err+eff",
+                                          "answ.2nd", "slow",     "throttle", "fail",  "smallp", "stopped", "paused"};
     out << std::setw(10) << "";
     for (const std::string_view fault : names) out << std::setw(9) << fault;
     out << '\n';
@@ -92,7 +98,7 @@ std::size_t Cells::print(std::ostream& out, std::uint64_t least) const {
             step == ProtocolStep::validate || step == ProtocolStep::read || step == ProtocolStep::changes;
         out << std::setw(10) << name(step);
         for (std::size_t f = 0; f < faults; ++f) {
-            const bool of_writes = f <= error_with_effect && f != past;
+            const bool of_writes = f <= answered_again && f != past;
             const bool possible = f == read_failed  ? reads
                                   : f == small_page ? reads && step != ProtocolStep::changes
                                                     : !(reads && of_writes);

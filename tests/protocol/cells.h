@@ -39,6 +39,7 @@ class Cells {
         past,
         error_without_effect,
         error_with_effect,
+        answered_again,
         slow,
         throttled,
         read_failed,

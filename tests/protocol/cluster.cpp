@@ -1,15 +1,23 @@
 #include "protocol/cluster.h"
 
+#include "commands/follower.h"
+#include "feed/sequencer.h"
 #include "protocol/judge.h"
 #include "protocol/ledger.h"
 #include "protocol/scheduler.h"
-#include "support/passing_store.h"
+#include "support/coordinator_of.h"
+#include "transactions/sweeper.h"
+#include "transactions/system_table.h"
 
+#include <varve/commands/follower_status.h>
 #include <varve/memory/memory.h>
-#include <varve/transactions/sweeper.h>
-#include <varve/transactions/system_table.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
+#include <varve/testing/quiet_log.h>
 
-#include <set>
+#include <atomic>
+#include <iterator>
+#include <optional>
 
 namespace varve::protocol {
 
@@ -45,6 +53,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
               .any_past_request = rate(0.1),
               .error_without_effect = rate(0.02),
               .error_with_effect = rate(0.02),
+              .answered_again = rate(0.03),
               .slow_request = rate(0.1),
               .slow_answer = rate(0.1),
               .throttled = rate(0.005),
@@ -64,15 +73,31 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     scale.bursts = random.chance(0.3);
     way_us_max = pick(2'000, 2'000, 40'000);
     scale.lock_time_to_live = pick(Duration{50ms}, Duration{500ms}, Duration{5s});
-    no_changes = random.chance(0.2);
+    no_changes = random.chance(0.5);
+    scale.own_rows = random.chance(0.4);
+    atomic_writes_max = pick(SIZE_MAX, SIZE_MAX, std::size_t{10}, std::size_t{4});
+    sequencers = no_changes ? 1 + random.below(2) : 0;
+    const Followed followed[] = {pick(Followed::folds, Followed::sightings),
+                                 pick(Followed::folds, Followed::everything, Followed::deposits)};
+    for (std::uint64_t left = 1 + random.below(4); left > 0; --left) followers.push_back(followed[left % 2]);
 }
 
 namespace {
 
-const std::vector<std::string> all_tables{"events", "balances", "lists", "notes"};
+std::vector<std::string> tables_with_rows() {
+    std::vector<std::string> tables{"balances", "lists", "notes"};
+    tables.insert(tables.end(), std::begin(following_tables), std::end(following_tables));
+    return tables;
+}
+
+std::vector<std::string> all_tables() {
+    std::vector<std::string> tables = tables_with_rows();
+    tables.emplace_back("events");
+    return tables;
+}
 
 /// A batch of reads is no moment: between any two keys of it others may run, and time may pass.
-class ReadsOneByOne final : public PassingStore {
+class ReadsOneByOne final : public testing::PassingStore {
   public:
     ReadsOneByOne(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, std::uint64_t seed)
         : PassingStore(std::move(inner)), scheduler_(scheduler), random_(seed) {}
@@ -113,6 +138,8 @@ class Cluster {
         chaos_ = true;
         for (std::uint64_t i = 0; i < settings_.clients; ++i) scheduler_.spawn([this, i] { client(i); });
         for (std::uint64_t i = 0; i < settings_.sweepers; ++i) scheduler_.spawn([this] { sweeper(); });
+        for (std::uint64_t i = 0; i < settings_.sequencers; ++i) scheduler_.spawn([this] { sequencer(); });
+        for (const Followed followed : settings_.followers) scheduler_.spawn([this, followed] { follower(followed); });
         scheduler_.run();
         result_.stops = settings_.stop > 0;
         if (!scheduler_.halted()) end_quietly();
@@ -141,15 +168,16 @@ class Cluster {
             return Duration{static_cast<Duration::rep>(random_.below(2 * most + 1))} - settings_.clock_offset_max;
         };
         const double drift = settings_.clock_drift_max * (static_cast<double>(random_.below(2001)) / 1000.0 - 1.0);
-        auto process = std::unique_ptr<Process>(
-            new Process{.clock = SkewedClock{scheduler_, offset(), drift},
-                        .store = std::make_shared<FaultyStore>(
-                            store_, network_,
-                            testing::Disguise{.item_bytes_max = settings_.item_bytes_max,
-                                              .no_atomic_writes = random_.chance(settings_.no_atomic_writes),
-                                              .no_changes = settings_.no_changes}),
-                        .executor = SimulatedExecutor{scheduler_, 2},
-                        .random = testing::SeededRandom{random_.next()}});
+        auto process = std::unique_ptr<Process>(new Process{
+            .clock = SkewedClock{scheduler_, offset(), drift},
+            .store = std::make_shared<FaultyStore>(
+                store_, network_,
+                testing::Disguise{
+                    .item_bytes_max = settings_.item_bytes_max,
+                    .atomic_writes_max = random_.chance(settings_.no_atomic_writes) ? 0 : settings_.atomic_writes_max,
+                    .no_changes = settings_.no_changes}),
+            .executor = SimulatedExecutor{scheduler_, 2},
+            .random = testing::SeededRandom{random_.next()}});
         process->store->on_request([this, offset, &process = *process](const RequestInfo& request) {
             return on_request(process, request, offset);
         });
@@ -167,9 +195,9 @@ class Cluster {
                 .executor = &process.executor};
     }
 
-    testing::Verdict on_request(Process& process, const RequestInfo& request, const auto& offset) {
+    testing::Next on_request(Process& process, const RequestInfo& request, const auto& offset) {
         attribute();
-        if (process.dead) return testing::Verdict::stop;
+        if (process.dead) return testing::Next::stop;
         Doing& doing = doing_[scheduler_.self()];
         if (request.moment == RequestInfo::Moment::before) {
             doing.step = classify(request, doing.last_write);
@@ -179,7 +207,7 @@ class Cluster {
         if (scheduler_.steps() > settings_.steps_max || scheduler_.now() > limit_) scheduler_.halt();
         if (!chaos_) {
             scheduler_.step();
-            return testing::Verdict::proceed;
+            return testing::Next::proceed;
         }
         // Most requests are the sweepers' reads; it is the others that matter.
         const double often = doing.step == ProtocolStep::changes ? 0.1 : doing.step == ProtocolStep::read ? 0.3 : 6;
@@ -187,7 +215,7 @@ class Cluster {
             process.dead = true;
             ++result_.record.stopped;
             result_.cells.hit(doing.step, Cells::stopped);
-            return testing::Verdict::stop;
+            return testing::Next::stop;
         }
         if (random_.chance(settings_.jump)) process.clock.jump_to(offset());
         if (random_.chance(settings_.pause * often)) {
@@ -199,7 +227,7 @@ class Cluster {
         } else {
             scheduler_.step();
         }
-        return process.dead ? testing::Verdict::stop : testing::Verdict::proceed;
+        return process.dead ? testing::Next::stop : testing::Next::proceed;
     }
 
     /// What the network has done since it was last asked, it did to the request of whoever has run since.
@@ -218,7 +246,8 @@ class Cluster {
         scheduler_.spawn([this] {
             const auto process = start();
             Application application{process->store, options(*process)};
-            Workload::use_tables(application);
+            Workload::use_tables(application, settings_.scale);
+            use_following_tables(application);
             Workload::set_up(application, settings_.scale);
         });
         scheduler_.run();
@@ -230,7 +259,7 @@ class Cluster {
             const auto process = start();
             try {
                 Application application{process->store, options(*process)};
-                Workload::use_tables(application);
+                Workload::use_tables(application, settings_.scale);
                 const Workload::Shared shared{.scale = settings_.scale,
                                               .record = result_.record,
                                               .moment = [this] { return ++moments_; },
@@ -279,9 +308,110 @@ class Cluster {
         }
     }
 
+    /// A process that follows events, as others may under the same name.
+    void follower(Followed followed) {
+        while (clients_left_ > 0) {
+            const auto process = start();
+            try {
+                testing::SeededRandom& random = process->random;
+                const Duration poll_intervals[] = {20ms, 300ms, 2s};
+                const Manner manner{
+                    .options = {.batch_max = 1 + random.below(8), .poll_interval = poll_intervals[random.below(3)]},
+                    .is_broken = random.chance(0.1)};
+                Application application{process->store, options(*process)};
+                std::atomic<int> idle = 0;
+                detail::Follower follower{application, idle, consumer(followed, manner, deliveries_)};
+                while (clients_left_ > 0) {
+                    std::optional<Duration> pause = 1s;
+                    try {
+                        if (random.chance(0.05)) evict_follower(application, followed);
+                        pause = follower.turn({});
+                        application.locks().beat();
+                    } catch (const Error& error) {
+                        if (!error.retryable() && !error.in_doubt()) throw;
+                    }
+                    if (!pause) {
+                        ++result_.record.poisoned;
+                        if (!manner.is_broken) result_.violations.push_back(follower.status().error);
+                        break;
+                    }
+                    scheduler_.sleep(*pause);
+                }
+            } catch (const testing::ProcessStopped&) {
+            } catch (const UnavailableError&) {
+                scheduler_.sleep(100ms);
+            } catch (const std::exception& error) {
+                result_.violations.push_back(std::string{"a follower ended with: "} + error.what());
+                return;
+            }
+        }
+    }
+
+    /// A process that puts slots in order, whatever others do: no lock keeps two apart.
+    void sequencer() {
+        while (clients_left_ > 0) {
+            const auto process = start();
+            try {
+                Application application{process->store, options(*process)};
+                feed::Sequencer sequencer{coordinator_of(application)};
+                while (clients_left_ > 0) {
+                    try {
+                        if (sequencer.round()) continue;
+                    } catch (const Error& error) {
+                        if (!error.retryable() && !error.in_doubt()) throw;
+                    }
+                    scheduler_.sleep(100ms);
+                }
+            } catch (const testing::ProcessStopped&) {
+            } catch (const UnavailableError&) {
+                scheduler_.sleep(100ms);
+            } catch (const std::exception& error) {
+                result_.violations.push_back(std::string{"a sequencer ended with: "} + error.what());
+                return;
+            }
+        }
+    }
+
+    /// What was acknowledged, without anybody's help; what was not and lacks a bell, when scans have passed.
+    void put_in_order(Application& application) {
+        if (!settings_.no_changes) return;
+        feed::Sequencer sequencer{coordinator_of(application)};
+        const Time began = scheduler_.now();
+        do {
+            while (sequencer.round()) {
+            }
+            scheduler_.sleep(1s);
+            if (scheduler_.now() > began + 120s)
+                return result_.violations.push_back("bells that nobody answers stand after 120 s of quiet");
+        } while (!ledger_->contents({transactions::bells_table().name}).empty());
+    }
+
+    /// Lets another one in while the owner still works.
+    static void evict_follower(Application& application, Followed followed) {
+        const std::string lock = "$follower-" + name_of(followed);
+        const locks::Ticket holder = application.locks().inspect(lock).holder.ticket;
+        if (holder > 0) application.locks().evict(lock, holder);
+    }
+
+    /// Every name once more, by somebody who has no troubles.
+    void follow_to_the_end(Application& application) {
+        for (const Followed followed : settings_.followers) {
+            std::atomic<int> idle = 0;
+            detail::Follower follower{application, idle, consumer(followed, {}, deliveries_)};
+            const Time until = scheduler_.now() + 120s;
+            while (follower.status().state != FollowerStatus::State::live) {
+                const std::optional<Duration> pause = follower.turn({});
+                if (!pause) return result_.violations.push_back(follower.status().error);
+                if (scheduler_.now() > until)
+                    return result_.violations.push_back(name_of(followed) + " does not come to the end of the events");
+                scheduler_.sleep(*pause);
+            }
+            result_.record.followed += static_cast<std::uint64_t>(follower.status().events);
+        }
+    }
+
     static std::unique_ptr<transactions::Sweeper> new_sweeper(Application& application) {
-        return std::make_unique<transactions::Sweeper>(application.coordinator(),
-                                                       std::vector<std::string>{"balances", "lists", "notes"},
+        return std::make_unique<transactions::Sweeper>(coordinator_of(application), tables_with_rows(),
                                                        transactions::ScanOptions{.page_interval = 0ms, .pause = 0ms});
     }
 
@@ -308,20 +438,18 @@ class Cluster {
                         .executor = SimulatedExecutor{scheduler_, 1},
                         .random = testing::SeededRandom{settings_.seed}};
         Application application{process.store, options(process)};
-        Workload::use_tables(application);
-        const auto sweeper = new_sweeper(application);
-        const Time began = scheduler_.now();
-        for (;;) {
-            const std::size_t left = sweeper->sweep();
-            if (left == 0 && ledger_->violations_at_rest(all_tables).empty()) break;
-            if (scheduler_.now() > began + 120s) {
-                if (left > 0)
-                    result_.violations.push_back(std::to_string(left) + " are unsettled after 120 s of quiet");
-                break;
-            }
-            scheduler_.sleep(1s);
+        Workload::use_tables(application, settings_.scale);
+        put_in_order(application);
+        if (settings_.no_changes) {
+            for (std::string& line : judge_log(*ledger_, result_.record)) result_.violations.push_back(std::move(line));
         }
-        for (std::string& line : ledger_->violations_at_rest(all_tables)) result_.violations.push_back(std::move(line));
+        settle(application);
+        put_in_order(application);
+        follow_to_the_end(application);
+        settle(application);
+        for (std::string& line : ledger_->violations_at_rest(all_tables()))
+            result_.violations.push_back(std::move(line));
+        if (!settings_.no_changes) std::ranges::copy(ledger_->written_again(), std::back_inserter(result_.violations));
         const auto before = lasting_contents();
         const auto again = new_sweeper(application);
         again->sweep();
@@ -331,19 +459,32 @@ class Cluster {
         for (std::string& line : judge_at_rest(application, *ledger_, result_.record, settings_.scale, moments_ + 1)) {
             result_.violations.push_back(std::move(line));
         }
+        for (std::string& line :
+             judge_following(application, *ledger_, deliveries_, settings_.followers, settings_.no_changes))
+            result_.violations.push_back(std::move(line));
+    }
+
+    void settle(Application& application) {
+        const auto sweeper = new_sweeper(application);
+        const Time began = scheduler_.now();
+        for (;;) {
+            const std::size_t left = sweeper->sweep();
+            if (left == 0 && ledger_->violations_at_rest(all_tables()).empty()) return;
+            if (scheduler_.now() > began + 120s) {
+                if (left > 0)
+                    result_.violations.push_back(std::to_string(left) + " are unsettled after 120 s of quiet");
+                return;
+            }
+            scheduler_.sleep(1s);
+        }
     }
 
     /// Without tombstones: these may go at any time after their retention.
     std::vector<store::Record> lasting_contents() const {
-        std::vector<store::Record> records = ledger_->contents(all_tables);
+        std::vector<store::Record> records = ledger_->contents(all_tables());
         std::erase_if(records, [](const store::Record& record) { return record.item.contains("_expires"); });
         return records;
     }
-
-    /// Background threads have nobody to listen to them here.
-    class Quiet final : public Log {
-        void write(LogLevel, std::string_view) override {}
-    };
 
     /// What each thread is asking the store for.
     struct Doing {
@@ -355,12 +496,13 @@ class Cluster {
     Scheduler scheduler_;
     testing::SeededRandom random_;
     TrueClock clock_;
-    Quiet quiet_;
+    testing::QuietLog quiet_;
     std::shared_ptr<Ledger> ledger_;
     std::shared_ptr<ReadsOneByOne> store_;
     testing::Network network_;
     Result result_;
     std::map<Scheduler::Waiter, Doing> doing_;
+    Deliveries deliveries_;
     FaultCounts counted_;
     std::uint64_t clients_left_ = 0;
     std::int64_t moments_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "protocol/cells.h"
+#include "protocol/following.h"
 #include "protocol/record.h"
 #include "protocol/workload.h"
 
@@ -21,9 +22,11 @@ struct Settings {
     Scale scale;
     std::uint64_t clients;
     std::uint64_t sweepers;
-    unsigned commands;           ///< of each client
-    std::uint64_t think_us_max;  ///< between two of them
-    std::uint64_t way_us_max;    ///< of each request, if nothing happens to it
+    std::uint64_t sequencers = 0;     ///< where the store keeps no order of changes
+    std::vector<Followed> followers;  ///< what each process that follows does
+    unsigned commands;                ///< of each client
+    std::uint64_t think_us_max;       ///< between two of them
+    std::uint64_t way_us_max;         ///< of each request, if nothing happens to it
     transactions::Options transactions;
     Escalation escalation;
     testing::FaultRates faults;
@@ -33,7 +36,8 @@ struct Settings {
     Duration clock_offset_max{};
     double clock_drift_max = 0;
     double no_atomic_writes = 0;  ///< probability, of each process
-    bool no_changes = false;      ///< sweepers have to scan
+    std::size_t atomic_writes_max = SIZE_MAX;
+    bool no_changes = false;  ///< sweepers have to scan
     std::size_t item_bytes_max = SIZE_MAX;
     std::uint64_t steps_max = 3'000'000;  ///< of the scheduler; more is an endless loop
 };
@@ -50,8 +54,9 @@ struct Result {
     bool stops = false;  ///< processes were stopped in it
 };
 
-/// Runs a cluster over one memory store: clients and sweepers as simulated processes, every fault that the seed names;
-/// then a quiet time in which everything must settle within 120 simulated seconds; then judges what is left.
+/// Runs a cluster over one memory store: clients, sweepers and followers as simulated processes, every fault that the
+/// seed names; then a quiet time in which everything must settle within 120 simulated seconds, and whoever follows come
+/// to the end; then judges what is left.
 Result simulate(const Settings& settings);
 
 }  // namespace varve::protocol

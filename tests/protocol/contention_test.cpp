@@ -1,9 +1,11 @@
 #include "protocol/domain.h"
 #include "protocol/ledger.h"
 #include "protocol/scheduler.h"
-#include "support/passing_store.h"
 
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
+#include <varve/transactions/metrics.h>
 
 #include <gtest/gtest.h>
 
@@ -17,7 +19,7 @@ using namespace std::chrono_literals;
 struct Died {};
 
 /// One process's connection: every request takes 300 to 700 microseconds, while others go on.
-class SlowStore final : public PassingStore {
+class SlowStore final : public testing::PassingStore {
   public:
     SlowStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, testing::SeededRandom& random)
         : PassingStore(std::move(inner)), scheduler_(scheduler), random_(random) {}
@@ -255,7 +257,7 @@ TEST_P(Seeds, who_dies_in_a_ring_blocks_its_neighbours_for_a_lease_and_nobody_fo
 
 INSTANTIATE_TEST_SUITE_P(Contention, Seeds, ::testing::Range(std::uint64_t{1}, std::uint64_t{9}));
 
-TEST(Wounded, on_its_way_to_any_of_its_writes_a_transaction_commits_whole_or_leaves_nothing) {
+TEST(Fenced, asleep_before_any_of_its_writes_a_transaction_commits_whole_or_leaves_nothing) {
     std::size_t at_commit = 0;
     bool reached = true;
     for (std::size_t at = 1; reached; ++at) {
@@ -268,7 +270,8 @@ TEST(Wounded, on_its_way_to_any_of_its_writes_a_transaction_commits_whole_or_lea
             World::Process younger{world};
             for (const char* name : {"a", "b", "c"}) older.application.execute<Account>(name, Deposit{1000, 0}).value();
 
-            // The older command has begun, and finds the younger one in its way, which sleeps with a write in hand.
+            // One command has begun, and finds the other one in its way, which sleeps for more than a lease with a
+            // write in hand.
             bool younger_sleeps = false;
             world.client([&] {
                 const Outcome outcome = older.application.transact([&](Transaction& tx) {
@@ -281,7 +284,7 @@ TEST(Wounded, on_its_way_to_any_of_its_writes_a_transaction_commits_whole_or_lea
             younger.store->before_write = [&, written = std::size_t{0}](std::size_t) mutable {
                 if (++written != at) return;
                 reached = younger_sleeps = true;
-                world.scheduler.sleep(1s);
+                world.scheduler.sleep(7s);
             };
             world.client([&] {
                 world.scheduler.sleep(2ms);
@@ -304,7 +307,7 @@ TEST(Wounded, on_its_way_to_any_of_its_writes_a_transaction_commits_whole_or_lea
             EXPECT_EQ(attempts, 2u);
         }
     }
-    EXPECT_EQ(at_commit, 1u) << "it was never wounded when it was about to commit";
+    EXPECT_EQ(at_commit, 1u) << "it was never fenced when it was about to commit";
 }
 
 }  // namespace

@@ -69,6 +69,11 @@ struct ProjectBalance {
     }
 };
 
+/// The same, and a balance comes along with its account when that is loaded.
+struct ProjectOwnBalance : ProjectBalance {
+    using OwnRows = Balance;
+};
+
 struct Appended {
     std::int64_t value;
 };

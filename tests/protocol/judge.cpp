@@ -1,8 +1,10 @@
 #include "protocol/judge.h"
 
+#include "events/stored_slot.h"
+#include "transactions/slot.h"
+
 #include <varve/core/json.h>
-#include <varve/events/stored_slot.h>
-#include <varve/transactions/slot.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <set>

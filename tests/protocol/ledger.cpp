@@ -1,9 +1,11 @@
 #include "protocol/ledger.h"
 
-#include <varve/locks/stored_lock.h>
-#include <varve/transactions/row.h>
-#include <varve/transactions/slot.h>
-#include <varve/transactions/system_table.h>
+#include "locks/stored_lock.h"
+#include "transactions/row.h"
+#include "transactions/slot.h"
+#include "transactions/system_table.h"
+
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <set>
@@ -88,21 +90,25 @@ void Ledger::enter(const store::Write& write, const std::optional<store::Item>& 
     const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
     const std::string was = revision(write.key, before);
     const std::string is = revision(write.key, after);
-    if (is_slot(write.key) && after && after->contains("reserved")) {
+    if (is_slot(write.key) && !was.empty())
+        written_again_.push_back("F1: " + store::to_string(write.key) + " was committed, and is written again");
+    if (after && after->contains(is_slot(write.key) ? "reserved" : "_reserved")) {
         if (const std::string* tx = store::text(*after, "_tx")) {
             reserved_.emplace(*tx, write.key);
         } else {
             early_.push_back("Q3: " + store::to_string(write.key) + " is reserved, but by nobody");
         }
+    } else if (!is_slot(write.key) && after && after->contains("_tx")) {
+        reserved_.erase({*store::text(*after, "_tx"), write.key});  // what shall become of it has been said
+    }
+    if (is_slot(write.key) && after && after->contains("state") && after->at("state") == store::Value{"part"}) {
+        // The rest of a long list of participants: it means nothing without the commit.
+        const Part part = std::get<Part>(decode_slot(write.key, after));
+        continued_[part.write_id][version_of(write.key)] = part.participants;
+        return;
     }
     if (after && after->contains("done") && !before->contains("done")) enter_done(is);
     if (is.empty() || is == was) return;
-    if (is_slot(write.key) && write.key.partition == transaction_stream(is) && version_of(write.key) > 1) {
-        // The rest of a long list of participants: it means nothing without the commit.
-        const Slot slot = decode_slot(write.key, after);
-        continued_[is][version_of(write.key)] = std::get<Committed>(slot).participants;
-        return;
-    }
     if (!is_slot(write.key) && is_only_another_revision(before, after.value())) {
         origins_[is] = origin(was);
         return;
@@ -176,7 +182,7 @@ std::vector<std::string> Ledger::violations_at_rest(const std::vector<std::strin
     }
     for (const store::Record& record : contents(tables)) {
         for (const char* left : {"_tx", "_primary", "_primary_version", "_primary_epoch", "_lease", "_priority",
-                                 "_after", "_was_expires"}) {
+                                 "_after", "_was_expires", "_was_data"}) {
             if (!record.item.contains(left)) continue;
             found.push_back("Q3: " + store::to_string(record.key) + " still has " + left);
             break;

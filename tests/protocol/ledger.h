@@ -1,6 +1,7 @@
 #pragma once
 
-#include "support/passing_store.h"
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
 
 #include <cstdint>
 #include <map>
@@ -16,7 +17,7 @@ namespace varve::protocol {
 /// the judge of the protocol's tests. Knows the stored forms, but none of the code that decides.
 ///
 /// Threads: all methods may be called from any thread; writes go one at a time.
-class Ledger final : public PassingStore {
+class Ledger final : public testing::PassingStore {
   public:
     using PassingStore::PassingStore;
 
@@ -45,6 +46,9 @@ class Ledger final : public PassingStore {
     /// claim and nothing of one is left in `tables`. Each line is one violation.
     std::vector<std::string> violations_at_rest(const std::vector<std::string>& tables);
 
+    /// Committed slots that were written again. Only where the processes see no order of changes there may be any.
+    const std::vector<std::string>& written_again() const { return written_again_; }
+
     /// All items of the tables as they stand.
     std::vector<store::Record> contents(const std::vector<std::string>& tables);
 
@@ -64,6 +68,7 @@ class Ledger final : public PassingStore {
     std::map<std::string, Commit> commits_;
     std::map<std::string, std::string> origins_;
     std::vector<std::string> early_;
+    std::vector<std::string> written_again_;
     std::set<std::pair<std::string, store::Key>> reserved_;                             // by transaction
     std::map<std::string, std::map<std::int64_t, std::vector<store::Key>>> continued_;  // by transaction, by slot
 };

@@ -33,7 +33,7 @@ struct Record {
     std::vector<std::string> violations = {};       ///< what was seen while it ran
 
     /// What everybody wants for a while, so that many do it at the same time.
-    enum class Theme { nothing, crossing, hot_lists, money, section };
+    enum class Theme { nothing, crossing, hot_lists, hot_rows, money, section };
     Theme theme = Theme::nothing;
     std::uint64_t commands_left = 0;  ///< of this theme
 
@@ -55,6 +55,8 @@ struct Record {
     std::uint64_t stopped = 0;
     std::uint64_t sections = 0;    ///< times the lock was entered
     std::uint64_t fenced_off = 0;  ///< commands refused since their lock was in other hands
+    std::uint64_t followed = 0;    ///< events that followers have taken, of each name
+    std::uint64_t poisoned = 0;    ///< times that a broken one stopped
 };
 
 }  // namespace varve::protocol

@@ -1,5 +1,7 @@
 #include "protocol/scripted_store.h"
 
+#include <varve/store/item_store.h>
+
 namespace varve::protocol {
 
 const char* to_string(Fault fault) {

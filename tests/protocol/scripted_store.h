@@ -70,6 +70,9 @@ class ScriptedStore final : public store::ItemStore {
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
         return ask([&] { return inner_.changes(table, after, limit); });
     }
+    store::Position last_change(const std::string& table) override {
+        return ask([&] { return inner_.last_change(table); });
+    }
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
   private:

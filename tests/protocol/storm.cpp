@@ -1,3 +1,4 @@
+#include "core/assert.h"
 #include "protocol/cluster.h"
 
 #include <chrono>
@@ -33,6 +34,8 @@ void add(Record& all, const Record& one) {
     all.repeated += one.repeated;
     all.sections += one.sections;
     all.fenced_off += one.fenced_off;
+    all.followed += one.followed;
+    all.poisoned += one.poisoned;
 }
 
 int run(const Arguments& arguments) {
@@ -74,7 +77,8 @@ int run(const Arguments& arguments) {
         std::cout << (path == all.paths.begin()->first ? " (" : ", ") << path << ' ' << count;
     std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, "
               << all.stopped << " processes stopped, " << all.sections << " sections entered and " << all.fenced_off
-              << " commands refused by the fence, " << twice << " seeds run twice, "
+              << " commands refused by the fence, " << all.followed << " events followed and " << all.poisoned
+              << " times stopped at one, " << twice << " seeds run twice, "
               << std::chrono::duration_cast<std::chrono::hours>(simulated).count() << " simulated hours\n";
     const std::size_t rare = cells.print(std::cout, arguments.cells_least);
     bool good = failed == 0;
@@ -100,6 +104,12 @@ int run(const Arguments& arguments) {
 
 }  // namespace
 }  // namespace varve::protocol
+
+void varve::detail::assertion_failed(const char* file, int line, const char* sentence) {
+    std::cout << varve::protocol::replay(varve::protocol::current_seed) << "\n    " << file << ":" << line
+              << ": it does not hold that " << sentence << std::endl;
+    std::abort();
+}
 
 int main(int argc, char** argv) {
     using namespace varve::protocol;

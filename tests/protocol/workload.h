@@ -15,6 +15,7 @@ struct Scale {
     std::uint64_t keys = 4;          ///< of each kind
     std::uint64_t participants = 3;  ///< at most, of one transaction
     std::int64_t money = 1000;       ///< on each account in the beginning
+    bool own_rows = false;           ///< balances come along with their accounts
     bool bursts = false;             ///< several commands on one aggregate are on their way at the same time
     Duration lock_time_to_live = std::chrono::seconds{1};
 };
@@ -40,6 +41,8 @@ class Workload {
     void transfer();
     /// A transfer under a command id once more; perhaps its first execution still runs, was in doubt, or died.
     void repeat();
+    /// A transaction that reads all accounts and their balances, and perhaps moves money by what it has seen.
+    void audit();
     /// Reads of lists and appends to them, in one transaction.
     void lists();
     /// Several appends to one list at the same time, through its lane; some under an id and then perhaps twice.
@@ -49,14 +52,14 @@ class Workload {
 
     /// Puts the money on the accounts.
     static void set_up(Application& application, const Scale& scale);
-    static void use_tables(Application& application);
+    static void use_tables(Application& application, const Scale& scale);
 
   private:
     Record::Theme theme();
     void transfer(const Record::Transfer& transfer, bool under_an_id);
-    /// `crossing` reads one list and appends to another: two of these must not pass each other. `hot` appends to some of
-    /// a few streams: they share secondaries, and differ in their primaries.
-    enum class Shape { mixed, crossing, hot };
+    /// `crossing` reads one list and appends to another: two of these must not pass each other. `hot` appends to some
+    /// of a few streams: they share secondaries, and differ in their primaries.
+    enum class Shape { mixed, crossing, hot, one_row, all_rows };
     void lists(Shape shape);
     void read_lists();
     void read_money();

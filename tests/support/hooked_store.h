@@ -1,6 +1,7 @@
 #pragma once
 
-#include "support/passing_store.h"
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
 
 #include <functional>
 
@@ -8,7 +9,7 @@ namespace varve {
 
 /// Passes everything on; a test may look at each batch of writes before it goes out and replace its answers afterwards,
 /// and at what a query found.
-class HookedStore final : public PassingStore {
+class HookedStore final : public testing::PassingStore {
   public:
     using PassingStore::PassingStore;
 

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <varve/events/stored_slot.h>
-#include <varve/transactions/slot.h>
+#include "events/stored_slot.h"
+#include "transactions/slot.h"
+
+#include <varve/store/item_store.h>
 
 #include <limits>
 #include <set>

@@ -1,4 +1,5 @@
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/faulty_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/store_conformance_gtest.h>
@@ -30,5 +31,8 @@ VARVE_STORE_CONFORMANCE(FaultyStoreWithoutFaults, [] { return varve::testing::ar
 VARVE_STORE_CONFORMANCE(FaultyStoreWithSmallPages, [] { return varve::testing::around_memory({.small_page = 1}); })
 
 VARVE_STORE_CONFORMANCE(FaultyStoreInDisguise, [] {
-    return varve::testing::around_memory({}, {.item_bytes_max = 20'000, .no_atomic_writes = true, .no_changes = true});
+    return varve::testing::around_memory({}, {.item_bytes_max = 20'000, .atomic_writes_max = 0, .no_changes = true});
 })
+
+VARVE_STORE_CONFORMANCE(FaultyStoreOfFewWritesAtOnce,
+                        [] { return varve::testing::around_memory({}, {.atomic_writes_max = 4}); })

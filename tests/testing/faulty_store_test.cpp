@@ -1,5 +1,6 @@
 #include <varve/core/error.h>
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/faulty_store.h>
 #include <varve/testing/manual_clock.h>
 
@@ -145,6 +146,13 @@ TEST(FaultyStore, an_error_is_in_doubt_with_or_without_effect) {
     EXPECT_TRUE(with.stored("a"));
 }
 
+TEST(FaultyStore, an_answer_may_be_that_of_the_second_delivery) {
+    Simulation world{{.answered_again = 1}};
+    EXPECT_FALSE(applied(world.put("a", 1, !item_exists()))) << "the first one is there already";
+    EXPECT_TRUE(world.stored("a"));
+    EXPECT_EQ(world.network.counts().answered_again, 1u);
+}
+
 TEST(FaultyStore, a_throttled_request_certainly_has_no_effect_and_the_burst_ends) {
     Simulation world{{.delivered_again = 1, .throttled = 1}};
     const WriteAnswer answer = world.put("a", 1);
@@ -199,7 +207,7 @@ TEST(FaultyStore, small_pages_hold_0_to_3_records_and_empty_ones_go_on) {
 }
 
 TEST(FaultyStore, a_disguise_hides_what_the_store_can_do) {
-    Simulation world{{}, {.item_bytes_max = 100, .no_atomic_writes = true, .no_changes = true}};
+    Simulation world{{}, {.item_bytes_max = 100, .atomic_writes_max = 0, .no_changes = true}};
     EXPECT_EQ(world.faulty.capabilities().item_bytes_max, 100u);
     EXPECT_EQ(world.faulty.capabilities().atomic_writes_max, 0u);
     EXPECT_FALSE(world.faulty.capabilities().ordered_changes);
@@ -230,7 +238,7 @@ TEST(FaultyStore, the_writes_of_a_batch_are_requests_of_their_own_in_any_order) 
         std::vector<std::string> order;
         world.faulty.on_request([&](const RequestInfo& info) {
             if (info.moment == RequestInfo::Moment::after) order.push_back(info.writes.front().key.partition);
-            return Verdict::proceed;
+            return Next::proceed;
         });
         const std::vector<Write> writes{{.key = Simulation::key("a"), .action = Put{}},
                                         {.key = Simulation::key("b"), .action = Put{}}};
@@ -251,7 +259,7 @@ TEST(FaultyStore, a_process_can_be_stopped_at_every_request_before_and_after_it)
         for (const auto moment : {RequestInfo::Moment::before, RequestInfo::Moment::after}) {
             Simulation world;
             world.faulty.on_request([&](const RequestInfo& info) {
-                return info.number == at && info.moment == moment ? Verdict::stop : Verdict::proceed;
+                return info.number == at && info.moment == moment ? Next::stop : Next::proceed;
             });
             try {
                 (void)world.faulty.write(writes);
@@ -274,6 +282,7 @@ std::vector<std::string> trace(std::uint64_t seed, FaultCounts* counts = nullptr
                       .any_past_request = 0.05,
                       .error_without_effect = 0.05,
                       .error_with_effect = 0.05,
+                      .answered_again = 0.05,
                       .slow_request = 0.2,
                       .slow_answer = 0.2,
                       .throttled = 0.02,
@@ -308,8 +317,9 @@ TEST(FaultyStore, every_fault_comes_to_pass_and_is_counted) {
     EXPECT_GT(counts.requests, 700u);
     for (const std::uint64_t count :
          {counts.request_lost, counts.answer_lost, counts.request_late, counts.delivered_again, counts.any_past_request,
-          counts.error_without_effect, counts.error_with_effect, counts.slow_request, counts.slow_answer,
-          counts.throttled, counts.read_failed, counts.small_page, counts.empty_page, counts.deliveries}) {
+          counts.error_without_effect, counts.error_with_effect, counts.answered_again, counts.slow_request,
+          counts.slow_answer, counts.throttled, counts.read_failed, counts.small_page, counts.empty_page,
+          counts.deliveries}) {
         EXPECT_GT(count, 0u);
     }
 }

@@ -1,5 +1,7 @@
 #include <varve/core/error.h>
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/passing_store.h>
 #include <varve/testing/store_conformance.h>
 
 #include <algorithm>
@@ -17,20 +19,8 @@ namespace {
 using namespace store;
 
 /// A right store (its conformance is tested with its adapter), for others to spoil one method of.
-class RightStore : public ItemStore {
-  public:
-    void ensure_table(const TableSchema& schema) override { inner->ensure_table(schema); }
-    std::vector<std::optional<Item>> read(std::span<const Key> keys) override { return inner->read(keys); }
-    std::vector<WriteAnswer> write(std::span<const Write> writes) override { return inner->write(writes); }
-    Page query(const Query& query) override { return inner->query(query); }
-    Page scan(const Scan& scan) override { return inner->scan(scan); }
-    Capabilities capabilities() const override { return inner->capabilities(); }
-    std::vector<Change> changes(const std::string& table, Position after, std::size_t limit) override {
-        return inner->changes(table, after, limit);
-    }
-    AtomicAnswer write_atomically(std::span<const Write> writes) override { return inner->write_atomically(writes); }
-
-    std::shared_ptr<ItemStore> inner = memory::open();
+struct RightStore : PassingStore {
+    RightStore() : PassingStore(memory::open()) {}
 };
 
 template <class Store>
@@ -58,14 +48,14 @@ TEST(StoreConformance, conditions_that_are_not_atomic_with_their_write_are_found
         std::vector<WriteAnswer> write(std::span<const Write> writes) override {
             std::vector<WriteAnswer> answers;
             for (Write one : writes) {
-                const std::optional<Item> current = inner->read({&one.key, 1}).at(0);
+                const std::optional<Item> current = inner().read({&one.key, 1}).at(0);
                 if (!holds(one.condition, current ? &*current : nullptr)) {
                     answers.emplace_back(Refused{current});
                     continue;
                 }
                 std::this_thread::yield();
                 one.condition = {};
-                answers.push_back(inner->write({&one, 1}).at(0));
+                answers.push_back(inner().write({&one, 1}).at(0));
             }
             return answers;
         }
@@ -81,7 +71,7 @@ TEST(StoreConformance, conditions_that_are_not_atomic_with_their_write_are_found
 TEST(StoreConformance, a_refusal_without_its_item_is_found_out) {
     struct Store : RightStore {
         std::vector<WriteAnswer> write(std::span<const Write> writes) override {
-            auto answers = inner->write(writes);
+            auto answers = inner().write(writes);
             for (WriteAnswer& answer : answers) {
                 if (std::holds_alternative<Refused>(answer)) answer = Refused{};
             }
@@ -91,11 +81,116 @@ TEST(StoreConformance, a_refusal_without_its_item_is_found_out) {
     EXPECT_TRUE(fails<Store>("a_refused_write_changes_nothing_and_brings_the_current_item"));
 }
 
+/// One whose items can be damaged. It does with them what it must.
+class Damageable : public RightStore {
+  public:
+    std::vector<std::optional<Item>> read(std::span<const Key> keys) override {
+        for (const Key& key : keys) {
+            if (damaged.contains(key)) throw CorruptionError(to_string(key));
+        }
+        return inner().read(keys);
+    }
+    std::vector<WriteAnswer> write(std::span<const Write> writes) override {
+        auto answers = inner().write(writes);
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (std::holds_alternative<Refused>(answers[i]) && damaged.contains(writes[i].key)) {
+                answers[i] = Failure{.kind = ErrorKind::corruption, .message = to_string(writes[i].key)};
+            }
+        }
+        return answers;
+    }
+    AtomicAnswer write_atomically(std::span<const Write> writes) override {
+        AtomicAnswer answer = inner().write_atomically(writes);
+        if (const auto* batch = std::get_if<RefusedBatch>(&answer)) {
+            for (const auto& one : batch->refused) {
+                if (damaged.contains(writes[one.index].key))
+                    return Failure{.kind = ErrorKind::corruption, .message = to_string(writes[one.index].key)};
+            }
+        }
+        return answer;
+    }
+
+    std::set<Key> damaged;
+};
+
+/// What the case about damaged items says to such a store; empty: nothing.
+template <class Store>
+std::string said_of_damage() {
+    const auto cases = store_conformance();
+    const auto found = std::ranges::find(
+        cases, std::string{"an_item_that_cannot_be_read_costs_no_other_write_its_answer"}, &ConformanceCase::name);
+    try {
+        found->run([] {
+            const auto store = std::make_shared<Store>();
+            FreshStore fresh{store};
+            fresh.damage = [store](const Key& key) { store->damaged.insert(key); };
+            return fresh;
+        });
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return {};
+}
+
+TEST(StoreConformance, a_batch_whose_answers_are_lost_with_one_damaged_item_is_found_out) {
+    EXPECT_EQ(said_of_damage<Damageable>(), "");
+
+    struct Throws : Damageable {
+        std::vector<WriteAnswer> write(std::span<const Write> writes) override {
+            auto answers = Damageable::write(writes);
+            for (const WriteAnswer& answer : answers) {
+                if (const auto* failure = std::get_if<Failure>(&answer)) raise(*failure);
+            }
+            return answers;
+        }
+    };
+    EXPECT_NE(said_of_damage<Throws>(), "");
+
+    struct Doubts : Damageable {
+        std::vector<WriteAnswer> write(std::span<const Write> writes) override {
+            auto answers = Damageable::write(writes);
+            for (WriteAnswer& answer : answers) {
+                if (auto* failure = std::get_if<Failure>(&answer)) failure->in_doubt = true;
+            }
+            return answers;
+        }
+    };
+    EXPECT_NE(said_of_damage<Doubts>(), "");
+
+    struct ThrowsAtomically : Damageable {
+        AtomicAnswer write_atomically(std::span<const Write> writes) override {
+            AtomicAnswer answer = Damageable::write_atomically(writes);
+            if (const auto* failure = std::get_if<Failure>(&answer)) raise(*failure);
+            return answer;
+        }
+    };
+    EXPECT_NE(said_of_damage<ThrowsAtomically>(), "");
+}
+
+TEST(StoreConformance, reads_that_are_mixed_up_when_they_go_together_are_found_out) {
+    struct Store : RightStore {
+        FoundTogether read_together(std::span<const Key> keys, std::span<const Query> queries) override {
+            FoundTogether found = inner().read_together(keys, queries);
+            std::ranges::reverse(found.pages);
+            return found;
+        }
+    };
+    EXPECT_TRUE(fails<Store>("what_is_read_together_is_what_each_read_finds"));
+    struct Forgetful : RightStore {
+        FoundTogether read_together(std::span<const Key> keys, std::span<const Query> queries) override {
+            FoundTogether found = inner().read_together(keys, queries);
+            for (Page& page : found.pages) page.next.reset();
+            return found;
+        }
+    };
+    EXPECT_TRUE(fails<Forgetful>("what_is_read_together_is_what_each_read_finds"));
+}
+
 TEST(StoreConformance, a_batch_that_is_all_or_nothing_is_found_out) {
     struct Store : RightStore {
         std::vector<WriteAnswer> write(std::span<const Write> writes) override {
-            if (writes.size() < 2 || writes.size() > 1000) return inner->write(writes);
-            const AtomicAnswer answer = inner->write_atomically(writes);
+            if (writes.size() < 2 || writes.size() > 1000) return inner().write(writes);
+            const AtomicAnswer answer = inner().write_atomically(writes);
             std::vector<WriteAnswer> answers(writes.size(), Applied{});
             if (const auto* batch = std::get_if<RefusedBatch>(&answer)) {
                 for (const auto& one : batch->refused) answers[one.index] = Refused{one.current};
@@ -109,10 +204,10 @@ TEST(StoreConformance, a_batch_that_is_all_or_nothing_is_found_out) {
 TEST(StoreConformance, pages_without_a_bound_on_their_bytes_are_found_out) {
     struct Store : RightStore {
         Page query(const Query& query) override {
-            Page all = inner->query(query);
+            Page all = inner().query(query);
             for (Query more = query; all.next && all.records.size() < query.limit;) {
                 more.next = all.next;
-                Page page = inner->query(more);
+                Page page = inner().query(more);
                 std::ranges::move(page.records, std::back_inserter(all.records));
                 all.next = page.next;
             }
@@ -125,7 +220,7 @@ TEST(StoreConformance, pages_without_a_bound_on_their_bytes_are_found_out) {
 TEST(StoreConformance, empty_text_taken_for_nothing_is_found_out) {
     struct Store : RightStore {
         std::vector<std::optional<Item>> read(std::span<const Key> keys) override {
-            auto items = inner->read(keys);
+            auto items = inner().read(keys);
             for (auto& item : items) {
                 if (item) std::erase_if(*item, [](const auto& attribute) { return attribute.second == Value{""}; });
             }
@@ -138,7 +233,7 @@ TEST(StoreConformance, empty_text_taken_for_nothing_is_found_out) {
 TEST(StoreConformance, a_query_that_skips_a_record_between_pages_is_found_out) {
     struct Store : RightStore {
         Page query(const Query& query) override {
-            Page page = inner->query(query);
+            Page page = inner().query(query);
             if (page.next && page.records.size() > 1) page.records.pop_back();
             return page;
         }
@@ -149,7 +244,7 @@ TEST(StoreConformance, a_query_that_skips_a_record_between_pages_is_found_out) {
 TEST(StoreConformance, bounds_that_do_not_belong_to_their_range_are_found_out) {
     struct Store : RightStore {
         Page query(const Query& query) override {
-            Page page = inner->query(query);
+            Page page = inner().query(query);
             std::erase_if(page.records, [&](const Record& record) { return record.key.sort == query.last; });
             return page;
         }
@@ -163,7 +258,7 @@ TEST(StoreConformance, segments_that_overlap_are_found_out) {
             Scan whole = scan;
             whole.segment = 0;
             whole.segments = 1;
-            return inner->scan(whole);
+            return inner().scan(whole);
         }
     };
     EXPECT_TRUE(fails<Store>("segments_cover_a_table_without_overlap"));
@@ -173,7 +268,7 @@ TEST(StoreConformance, segments_that_overlap_are_found_out) {
 TEST(StoreConformance, positions_with_gaps_are_found_out) {
     struct Store : RightStore {
         std::vector<Change> changes(const std::string& table, Position after, std::size_t limit) override {
-            auto found = inner->changes(table, after / 2, limit);
+            auto found = inner().changes(table, after / 2, limit);
             for (Change& one : found) one.position *= 2;
             return found;
         }
@@ -184,7 +279,7 @@ TEST(StoreConformance, positions_with_gaps_are_found_out) {
 TEST(StoreConformance, a_change_that_appears_after_a_later_one_is_found_out) {
     struct Store : RightStore {
         std::vector<Change> changes(const std::string& table, Position after, std::size_t limit) override {
-            auto found = inner->changes(table, after, limit);
+            auto found = inner().changes(table, after, limit);
             // As if the first of several were not yet committed.
             if (found.size() > 1 && hide.fetch_add(1) % 2 == 0) found.erase(found.begin());
             return found;
@@ -200,7 +295,7 @@ TEST(StoreConformance, an_atomic_batch_applied_in_part_is_found_out) {
             check(writes, Batch::atomic);
             for (const Write& one : writes) {
                 if (std::holds_alternative<Check>(one.action)) continue;
-                const auto answer = inner->write({&one, 1}).at(0);
+                const auto answer = inner().write({&one, 1}).at(0);
                 if (std::holds_alternative<Refused>(answer)) return RefusedBatch{};
             }
             return Applied{};

@@ -1,10 +1,12 @@
+#include "transactions/coordinator.h"
+
 #include "support/account.h"
 #include "support/hooked_store.h"
-#include "support/later.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/later.h>
 #include <varve/testing/manual_clock.h>
-#include <varve/transactions/coordinator.h>
 #include <varve/varve.h>
 
 #include <functional>
@@ -22,7 +24,7 @@ struct ClaimedRow {
     std::shared_ptr<store::ItemStore> inner = open("memory:");
     HookedStore store{inner};
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
+    testing::Later later;
     store::Key row{"rows", "row"};
     Plan plan;
 
@@ -52,6 +54,30 @@ TEST(Coordinator, a_row_write_that_was_refused_for_ever_is_a_conflict) {
     EXPECT_NO_THROW(f.commit());
 }
 
+TEST(Reader, that_finds_no_moment_for_a_snapshot_says_which_row_kept_changing) {
+    const std::shared_ptr<store::ItemStore> inner = open("memory:");
+    HookedStore store{inner};
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+    store.ensure_table(events_table());
+    store.ensure_table(rows_table);
+    const std::vector<store::Key> keys{{"rows", "calm"}, {"rows", "hot"}};
+    int changes = 0;
+    store.before_read = [&] {
+        const store::Write write{keys[1], store::Put{{{"data", "1"}, {"_rev", std::to_string(++changes)}}}, {}};
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&write, 1}).front()));
+    };
+    testing::Later later;
+    Coordinator coordinator{store, {.clock = clock}, later, {}};
+    try {
+        static_cast<void>(coordinator.reader().rows(keys, Isolation::snapshot));
+        FAIL() << "it was of one moment";
+    } catch (const ConflictError& error) {
+        EXPECT_EQ(error.details().item, store::to_string(keys[1]));
+        EXPECT_EQ(error.details().attempts, static_cast<unsigned>(changes - 1));
+        EXPECT_NE(std::string{error.what()}.find("hot"), std::string::npos) << error.what();
+    }
+}
+
 template <class E>
 std::string message(const std::function<void()>& of) {
     try {
@@ -63,7 +89,7 @@ std::string message(const std::function<void()>& of) {
 }
 
 /// Limits the bytes of an atomic batch, and not only its writes.
-class FullStore final : public PassingStore {
+class FullStore final : public testing::PassingStore {
   public:
     using PassingStore::PassingStore;
     store::AtomicAnswer write_atomically(std::span<const store::Write>) override {
@@ -103,10 +129,11 @@ TEST(Coordinator, settles_no_transaction_by_what_is_no_handle) {
     for (const char* handle :
          {"", "tx", "tx@0", "tx@0/1", "tx@0/1/", "@0/1/account-a", "tx@-1/1/account-a", "tx@0/0/account-a",
           "tx@0/-1/account-a", "tx@0x/1/account-a", "tx@/1/account-a", "tx@0/99999999999999999999/account-a"}) {
-        const std::string error = message<InvalidError>([&] { static_cast<void>(coordinator.resolve(handle)); });
+        const std::string error =
+            message<InvalidError>([&] { static_cast<void>(coordinator.resolve(TransactionHandle{handle})); });
         EXPECT_NE(error.find("is no transaction's handle"), std::string::npos) << handle << ": " << error;
     }
-    EXPECT_EQ(coordinator.resolve("tx@0/1/account-a/b@c"), Verdict::aborted);
+    EXPECT_EQ(coordinator.resolve(TransactionHandle{"tx@0/1/account-a/b@c"}), Verdict::aborted);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include "support/account.h"
-#include "support/later.h"
 
+#include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/manual_world.h>
 #include <varve/testing/seeded_random.h>
 #include <varve/varve.h>
 
@@ -17,17 +18,12 @@ namespace {
 
 using namespace account;
 
-struct Twin {
-    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+struct Twin : testing::ManualWorld {
     testing::SeededRandom random{1};
-    Later later;
     Application bank;
 
     Twin(const std::shared_ptr<store::ItemStore>& store, Strategy strategy)
-        : bank(store, {.transactions = {.strategy = strategy},
-                       .sweep = false,
-                       .runtime = {.clock = clock, .random = random},
-                       .executor = &later}) {
+        : bank(store, options({.transactions = {.strategy = strategy}, .runtime = {.random = random}})) {
         bank.project<Account>(ProjectBalance{});
     }
 

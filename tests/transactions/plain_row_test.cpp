@@ -1,9 +1,10 @@
 #include "support/hooked_store.h"
-#include "support/later.h"
+#include "transactions/coordinator.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/later.h>
 #include <varve/testing/manual_clock.h>
-#include <varve/transactions/coordinator.h>
 #include <varve/varve.h>
 
 #include <functional>
@@ -20,7 +21,7 @@ using namespace std::chrono_literals;
 
 const store::TableSchema rows_table{.name = "rows", .partition_attribute = "id"};
 
-using End = std::variant<Commit, Conflict>;
+using End = std::variant<Conflict, Commit>;
 
 bool is_commit(const End& end) {
     return std::holds_alternative<Commit>(end);
@@ -31,7 +32,7 @@ struct OneRow : ::testing::Test {
     std::shared_ptr<store::ItemStore> inner = open("memory:");
     HookedStore store{inner};
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-    Later later;
+    testing::Later later;
     const Runtime runtime{clock, Random::system(), Log::standard_error()};
     Coordinator mine{store, runtime, later, {}};
     const store::Key key{"rows", "row"};
@@ -64,7 +65,7 @@ struct OneRow : ::testing::Test {
         const Claim claim{
             .tx = "tx-" + std::to_string(++ids), .primary = slot_key("account-other", 1), .lease = {}, .priority = {}};
         put(prepare_row(key, row().image, claim, data));
-        put(finalise_row(key, row().intent.value(), 4711));
+        put(finalise_row(key, row().image, row().intent.value(), 4711));
     }
     void put(const store::Write& one) {
         ASSERT_TRUE(std::holds_alternative<store::Applied>(inner->write({&one, 1}).front()));
@@ -183,7 +184,8 @@ struct ClaimedRow : OneRow {
                       .primary = slot_key("account-other", 1),
                       .primary_epoch = 0,
                       .lease = clock.now() + 1h,
-                      .priority = clock.now() - 1h};
+                      .priority = clock.now() - 1h,
+                      .lease_length = 1h};
 };
 
 TEST_F(ClaimedRow, who_waits_in_vain_for_an_intent_ends_in_a_conflict_and_never_applies) {

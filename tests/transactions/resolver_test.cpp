@@ -1,9 +1,11 @@
+#include "transactions/resolver.h"
+
 #include "support/hooked_store.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
-#include <varve/transactions/resolver.h>
 #include <varve/varve.h>
 
 #include <gtest/gtest.h>
@@ -51,8 +53,29 @@ TEST(Judge, anything_else_is_aborted_for_ever) {
     EXPECT_EQ(judge(claim_of("t", 3), Free{4}), Verdict::aborted);
 }
 
+TEST(Damage, an_item_that_bears_no_claim_where_one_must_be_is_named) {
+    try {
+        static_cast<void>(claim_there(row, {{"data", "1"}, {"_rev", "r"}}));
+        FAIL() << "it bears none";
+    } catch (const CorruptionError& error) {
+        EXPECT_NE(std::string{error.what()}.find(store::to_string(row)), std::string::npos) << error.what();
+    }
+}
+
+TEST(Damage, a_key_without_a_version_is_no_slot) {
+    EXPECT_THROW(static_cast<void>(version_of(row)), CorruptionError);
+}
+
+TEST(Damage, an_intent_that_keeps_an_expiry_but_no_revision_is_refused) {
+    const store::Write intent = prepare_row(row, {.data = {}, .rev = "r", .expires = 7}, claim_of("t"), "1");
+    store::Item item = store::apply(intent, nullptr).value();
+    EXPECT_THROW(static_cast<void>(decode_row(row, item)), CorruptionError);
+    item.emplace("_rev", "r");
+    EXPECT_EQ(decode_row(row, item).image.expires, 7);
+}
+
 struct Settling : ::testing::Test {
-    std::shared_ptr<store::ItemStore> inner = open("memory:");
+    std::shared_ptr<store::ItemStore> inner = open("memory:?item_bytes_max=32768");
     HookedStore store{inner};
     testing::ManualClock clock;
     Metrics metrics;
@@ -77,8 +100,8 @@ struct Settling : ::testing::Test {
         const auto* committed = std::get_if<Committed>(&found);
         return committed != nullptr && committed->write_id == tx;
     }
-    Verdict settle(const store::Key& key, const Priority* mine = nullptr) {
-        return resolver.settle(key, item(key).value(), mine);
+    Verdict settle(const store::Key& key, std::string_view own = {}) {
+        return resolver.settle(key, item(key).value(), own);
     }
     void fence_to(const store::Key& key, Epoch epoch) {
         for (Epoch e = 0; e < epoch; ++e) ASSERT_TRUE(apply(fence_free_slot(key, e)));
@@ -94,47 +117,70 @@ struct Settling : ::testing::Test {
     }
 };
 
-TEST_F(Settling, an_older_one_fences_a_younger_one) {
-    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    const Priority older{start - seconds{1}, "z"};
-    EXPECT_EQ(settle(other, &older), Verdict::aborted);
+TEST_F(Settling, another_attempt_of_the_same_command_is_ended_at_sight) {
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of(attempt_id("t", 2)), {})));
+    EXPECT_EQ(settle(other, "t"), Verdict::aborted);
     EXPECT_EQ(free_epoch(primary), 1);
     EXPECT_EQ(free_epoch(other), 1);
     EXPECT_EQ(metrics.fenced, 1u);
     EXPECT_EQ(metrics.undone_for_others, 1u);
 }
 
-TEST_F(Settling, a_younger_one_waits_and_touches_nothing) {
+TEST_F(Settling, who_is_alive_is_not_touched) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
     const auto before = item(other);
-    const Priority younger{start + seconds{1}, "a"};
-    EXPECT_EQ(settle(other, &younger), Verdict::undecided);
+    EXPECT_EQ(settle(other, "u"), Verdict::undecided);
     EXPECT_EQ(item(other), before);
     EXPECT_EQ(item(primary), std::nullopt);
 }
 
-TEST_F(Settling, a_tie_goes_to_the_smaller_id) {
+TEST_F(Settling, an_owner_is_taken_for_dead_whose_claim_was_seen_to_stand_still_for_its_lease) {
+    Claim claim = claim_of("t");
+    claim.lease_length = seconds{7};
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim, {})));
+    EXPECT_EQ(settle(other), Verdict::undecided);
+    clock.advance(seconds{7} - Duration{1});
+    EXPECT_EQ(settle(other), Verdict::undecided);
+    claim.lease += seconds{1};
+    ASSERT_TRUE(apply(renew_slot(other, claim)));
+    clock.advance(Duration{1});
+    EXPECT_EQ(settle(other), Verdict::undecided) << "it has been renewed";
+    clock.advance(seconds{7});
+    EXPECT_EQ(settle(other), Verdict::aborted);
+}
+
+TEST_F(Settling, an_owner_is_alive_that_renews_its_claim_although_its_clock_was_set_back) {
+    Claim claim = claim_of("t");
+    ASSERT_TRUE(apply(prepare_slot(other, 0, claim, {})));
+    for (int i = 0; i < 10; ++i) {
+        EXPECT_EQ(settle(other), Verdict::undecided);
+        clock.advance(Options{}.lease / 2);
+        claim.lease -= seconds{1};
+        ASSERT_TRUE(apply(renew_slot(other, claim)));
+    }
+}
+
+TEST_F(Settling, what_the_wall_clock_says_is_believed_only_where_no_difference_between_clocks_explains_it) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    const Priority larger{start, "u"};
-    EXPECT_EQ(settle(other, &larger), Verdict::undecided);
-    const Priority smaller{start, "s"};
-    EXPECT_EQ(settle(other, &smaller), Verdict::aborted);
+    clock.jump(Options{}.retention / 2);
+    EXPECT_EQ(settle(other), Verdict::undecided);
+    clock.jump(Options{}.lease);
+    EXPECT_EQ(settle(other), Verdict::aborted);
 }
 
 TEST_F(Settling, nobody_is_spared_once_its_lease_has_expired) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    const Priority younger{start + seconds{1}, "a"};
+    EXPECT_EQ(settle(other), Verdict::undecided);
     clock.advance(seconds{5} - Duration{1});
     EXPECT_EQ(settle(other), Verdict::undecided);
-    EXPECT_EQ(settle(other, &younger), Verdict::undecided);
     clock.advance(Duration{1});
-    EXPECT_EQ(settle(other, &younger), Verdict::aborted);
+    EXPECT_EQ(settle(other), Verdict::aborted);
 }
 
 TEST_F(Settling, end_spares_nobody_and_is_final) {
     const Claim claim = claim_of("t");
-    EXPECT_EQ(resolver.end(claim), Verdict::aborted);
-    EXPECT_EQ(resolver.end(claim), Verdict::aborted);
+    EXPECT_EQ(resolver.resolve(claim), Verdict::aborted);
+    EXPECT_EQ(resolver.resolve(claim), Verdict::aborted);
     EXPECT_EQ(free_epoch(primary), 1) << "the second time there was nothing left to fence";
 }
 
@@ -149,9 +195,8 @@ TEST_F(Settling, looking_writes_nothing) {
 
 TEST_F(Settling, a_fence_that_loses_against_the_commit_reports_committed) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {{"n", std::int64_t{1}}})));
-    const Priority older{start - seconds{1}, "z"};
     before_the_next_write([&] { commit_primary("t"); });
-    EXPECT_EQ(settle(other, &older), Verdict::committed);
+    EXPECT_EQ(settle(other, "t"), Verdict::committed);
     EXPECT_TRUE(is_committed_by(other, "t"));
     EXPECT_EQ(metrics.fenced, 0u);
     EXPECT_EQ(metrics.finalised_for_others, 1u);
@@ -160,26 +205,24 @@ TEST_F(Settling, a_fence_that_loses_against_the_commit_reports_committed) {
 TEST_F(Settling, a_fence_that_loses_against_the_commit_of_a_prepared_primary_reports_committed) {
     ASSERT_TRUE(apply(prepare_slot(primary, 0, claim_of("t"), {})));
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    const Priority older{start - seconds{1}, "z"};
     before_the_next_write([&] {
         ASSERT_TRUE(apply(commit_pending_slot(primary, {.write_id = "t", .payload = {}, .participants = {other}})));
     });
-    EXPECT_EQ(settle(other, &older), Verdict::committed);
+    EXPECT_EQ(settle(other, "t"), Verdict::committed);
     EXPECT_TRUE(is_committed_by(other, "t"));
 }
 
 TEST_F(Settling, a_fence_that_loses_against_another_one_reports_aborted) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    const Priority older{start - seconds{1}, "z"};
     before_the_next_write([&] { fence_to(primary, 1); });
-    EXPECT_EQ(settle(other, &older), Verdict::aborted);
+    EXPECT_EQ(settle(other, "t"), Verdict::aborted);
     EXPECT_EQ(free_epoch(primary), 1);
     EXPECT_EQ(free_epoch(other), 1);
 }
 
 TEST_F(Settling, a_fence_whose_answer_was_lost_is_looked_at_again) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
-    clock.advance(seconds{60});
+    clock.advance(std::chrono::hours{1});
     store.after_write = [lost = false](auto, std::vector<store::WriteAnswer>& answers) mutable {
         if (!std::exchange(lost, true)) answers[0] = Failure{ErrorKind::unavailable, true, "no answer"};
     };
@@ -189,27 +232,26 @@ TEST_F(Settling, a_fence_whose_answer_was_lost_is_looked_at_again) {
 
 TEST_F(Settling, a_prepare_that_arrives_after_its_transaction_was_aborted_is_undone_at_sight) {
     const Claim claim = claim_of("t");
-    ASSERT_EQ(resolver.end(claim), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim), Verdict::aborted);
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim, {}))) << "nobody has fenced that slot";
-    const Priority younger{start + seconds{1}, "a"};
-    EXPECT_EQ(settle(other, &younger), Verdict::aborted);
+    EXPECT_EQ(settle(other), Verdict::aborted);
     EXPECT_EQ(free_epoch(other), 1);
     EXPECT_FALSE(apply(prepare_slot(other, 0, claim, {}))) << "nor will it ever be there again";
 }
 
 TEST_F(Settling, a_primarys_own_prepare_that_arrives_after_the_fence_is_refused) {
     const Claim claim = claim_of("t");
-    ASSERT_EQ(resolver.end(claim), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim), Verdict::aborted);
     EXPECT_FALSE(apply(prepare_slot(primary, 0, claim, {})));
 }
 
 TEST_F(Settling, a_commit_that_arrives_after_the_fence_is_refused) {
     const Committed content{.write_id = "t", .payload = {}};
-    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim_of("t")), Verdict::aborted);
     EXPECT_FALSE(apply(commit_free_slot(primary, 0, content)));
 
     ASSERT_TRUE(apply(prepare_slot(primary, 1, claim_of("u", 1), {})));
-    ASSERT_EQ(resolver.end(claim_of("u", 1)), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim_of("u", 1)), Verdict::aborted);
     EXPECT_FALSE(apply(commit_pending_slot(primary, {.write_id = "u", .payload = {}})));
     EXPECT_FALSE(apply(commit_free_slot(primary, 0, content)));
     EXPECT_EQ(free_epoch(primary), 2);
@@ -218,7 +260,7 @@ TEST_F(Settling, a_commit_that_arrives_after_the_fence_is_refused) {
 TEST_F(Settling, an_undo_voids_the_slots_own_epoch_plus_one) {
     fence_to(other, 4);
     ASSERT_TRUE(apply(prepare_slot(other, 4, claim_of("t"), {})));
-    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim_of("t")), Verdict::aborted);
     ASSERT_EQ(settle(other), Verdict::aborted);
     EXPECT_EQ(free_epoch(other), 5);
     EXPECT_EQ(free_epoch(primary), 1);
@@ -227,10 +269,10 @@ TEST_F(Settling, an_undo_voids_the_slots_own_epoch_plus_one) {
 TEST_F(Settling, an_undo_leaves_alone_what_another_transaction_has_prepared_meanwhile) {
     ASSERT_TRUE(apply(prepare_slot(other, 0, claim_of("t"), {})));
     const store::Item seen = item(other).value();
-    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim_of("t")), Verdict::aborted);
     ASSERT_TRUE(apply(undo_slot(other, "t", 0)));
     ASSERT_TRUE(apply(prepare_slot(other, 1, claim_of("u", 1), {})));
-    EXPECT_EQ(resolver.settle(other, seen, nullptr), Verdict::aborted);
+    EXPECT_EQ(resolver.settle(other, seen), Verdict::aborted);
     const Slot now = slot(other);
     ASSERT_TRUE(std::holds_alternative<Pending>(now));
     EXPECT_EQ(std::get<Pending>(now).claim.tx, "u");
@@ -249,7 +291,7 @@ TEST_F(Settling, a_primary_taken_by_another_transaction_keeps_the_first_one_dead
 
 TEST_F(Settling, an_intent_on_an_absent_row_is_undone_to_nothing) {
     ASSERT_TRUE(apply(prepare_row(row, {}, claim_of("t"), "1")));
-    ASSERT_EQ(resolver.end(claim_of("t")), Verdict::aborted);
+    ASSERT_EQ(resolver.resolve(claim_of("t")), Verdict::aborted);
     ASSERT_EQ(settle(row), Verdict::aborted);
     EXPECT_EQ(item(row), std::nullopt);
 }
@@ -260,7 +302,7 @@ TEST_F(Settling, an_intent_on_a_row_is_undone_to_the_very_item_that_was_there) {
     const auto before = item(row);
     for (const std::optional<std::string>& after : {std::optional<std::string>{"2"}, std::optional<std::string>{}}) {
         ASSERT_TRUE(apply(prepare_row(row, image, claim_of("t"), after)));
-        resolver.end(claim_of("t"));
+        resolver.resolve(claim_of("t"));
         ASSERT_EQ(settle(row), Verdict::aborted);
         EXPECT_EQ(item(row), before);
     }
@@ -272,7 +314,8 @@ TEST_F(Settling, an_intent_on_a_tombstone_hides_its_expiry_and_the_undo_puts_it_
     const auto before = item(row);
     ASSERT_TRUE(apply(prepare_row(row, tombstone, claim_of("t"), "2")));
     EXPECT_FALSE(item(row)->contains("_expires")) << "the store would take the intent along";
-    resolver.end(claim_of("t"));
+    EXPECT_EQ(decode_row(row, item(row)).image, tombstone) << "who sees it now may write upon it later";
+    resolver.resolve(claim_of("t"));
     ASSERT_EQ(settle(row), Verdict::aborted);
     EXPECT_EQ(item(row), before);
 }
@@ -336,7 +379,7 @@ struct SettlingMany : Settling {
     Resolver counted{*counting, {.clock = clock}, {}, metrics};
     std::vector<store::Key> keys;
 
-    static Claim claim_at(const store::Key& primary, std::string tx, Time lease = start) {
+    static Claim claim_at(const store::Key& primary, std::string tx, Time lease = start - std::chrono::hours{1}) {
         return {.tx = std::move(tx), .primary = primary, .primary_epoch = 0, .lease = lease, .priority = start};
     }
     /// A slot of a stream of its own that a transaction has prepared.
@@ -348,7 +391,7 @@ struct SettlingMany : Settling {
         const std::vector<std::optional<store::Item>> items = inner->read(keys);
         std::vector<Resolver::Claimed> claimed;
         for (std::size_t i = 0; i < keys.size(); ++i) claimed.push_back({keys[i], items[i].value()});
-        return counted.settle(claimed, nullptr);
+        return counted.settle(claimed);
     }
 };
 
@@ -402,7 +445,7 @@ TEST_F(SettlingMany, only_what_was_not_answered_stays_undecided) {
             if (writes[i].key == keys[1]) answers[i] = Failure{ErrorKind::unavailable, true, "no answer"};
         }
     };
-    EXPECT_EQ(resolver.settle(claimed, nullptr), (std::vector{Verdict::aborted, Verdict::undecided, Verdict::aborted}));
+    EXPECT_EQ(resolver.settle(claimed), (std::vector{Verdict::aborted, Verdict::undecided, Verdict::aborted}));
 }
 
 TEST_F(SettlingMany, of_nothing_ask_nothing) {

@@ -1,9 +1,12 @@
 #include "support/account.h"
+#include "support/coordinator_of.h"
 #include "support/stored_mutations.h"
+#include "transactions/sweeper.h"
 
 #include <varve/core/error.h>
-#include <varve/testing/manual_clock.h>
-#include <varve/transactions/sweeper.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/manual_world.h>
+#include <varve/testing/quiet_log.h>
 
 #include <gtest/gtest.h>
 
@@ -51,13 +54,11 @@ TEST(StoredSlots, that_make_no_sense_are_named_and_nothing_is_guessed) {
 }
 
 TEST(StoredSlots, that_make_no_sense_stop_the_command_that_meets_them_and_no_sweeper) {
-    struct Quiet final : Log {
-        void write(LogLevel, std::string_view) override {}
-    } quiet;
     for (const MutatedSlot& one : mutated_slots()) {
         const std::shared_ptr<store::ItemStore> store = open("memory:");
-        testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
-        Application bank{store, {.sweep = false, .runtime = {.clock = clock, .log = quiet}}};
+        testing::ManualWorld world;
+        testing::QuietLog quiet;
+        Application bank{store, world.options({.runtime = {.log = quiet}})};
         bank.project<Account>(ProjectBalance{});
         for (const char* id : {"b", "c"}) (void)bank.execute<Account>(id, Deposit{1});
         const store::Write damage{one.key, store::Put{one.item}, {}};
@@ -70,7 +71,7 @@ TEST(StoredSlots, that_make_no_sense_stop_the_command_that_meets_them_and_no_swe
             ADD_FAILURE() << one.what << ": " << error.what();
         }
         constexpr ScanOptions at_once{.page_interval = Duration{0}, .pause = Duration{0}};
-        Sweeper sweeper{bank.coordinator(), {"balances"}, at_once};
+        Sweeper sweeper{coordinator_of(bank), {"balances"}, at_once};
         for (int i = 0; i < 3; ++i) EXPECT_NO_THROW((void)sweeper.sweep()) << one.what;
     }
 }

@@ -3,6 +3,7 @@
 #include "item_json.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 
@@ -112,8 +113,13 @@ std::vector<CancellationReason> parse_cancellation(const Value& answer, const st
     for (const Value& reason : reasons) {
         if (!reason.IsObject()) throw CorruptionError("a reason why a transaction was cancelled is no object");
         result.push_back({.code = text_member(reason, "Code"), .message = text_member(reason, "Message"), .item = {}});
-        if (const Value* item = member_of(reason, "Item"))
+        const Value* item = member_of(reason, "Item");
+        if (item == nullptr) continue;
+        try {
             result.back().item = parse_item(*item, *tables[result.size() - 1]);
+        } catch (const CorruptionError& error) {
+            result.back().unreadable = error.what();
+        }
     }
     return result;
 }

@@ -37,8 +37,8 @@ struct PageOfItems {
 };
 PageOfItems parse_page(const rapidjson::Value& answer, const Table& table);
 
-/// Of an error: its name, without the namespace before the '#' and the address after a ':', and its message; empty where
-/// the answer has none.
+/// Of an error: its name, without the namespace before the '#' and the address after a ':', and its message; empty
+/// where the answer has none.
 struct NamedError {
     std::string name;
     std::string message;
@@ -53,6 +53,7 @@ struct CancellationReason {
     std::string code;
     std::string message;
     std::optional<store::Item> item;
+    std::string unreadable = {};  ///< why the item cannot be read; empty: it can, or there is none
 };
 std::vector<CancellationReason> parse_cancellation(const rapidjson::Value& answer,
                                                    const std::vector<const Table*>& tables);

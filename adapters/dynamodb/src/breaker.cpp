@@ -6,7 +6,7 @@
 namespace varve::dynamodb {
 
 Breaker::Leave Breaker::ask() {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     if (failures_ < failures_min) return Leave::send;
     const SteadyTime now = runtime_.clock.get().steady_now();
     if (now < next_probe_) return Leave::wait;
@@ -18,20 +18,20 @@ Breaker::Leave Breaker::ask() {
 }
 
 void Breaker::answered() {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     failures_ = 0;
     pause_ = {};
     next_probe_ = {};
 }
 
 void Breaker::failed(std::string why) {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     failures_ = std::min(failures_ + 1, failures_min);
     last_failure_ = std::move(why);
 }
 
 std::string Breaker::last_failure() const {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     return last_failure_;
 }
 

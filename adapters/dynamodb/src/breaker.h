@@ -1,8 +1,8 @@
 #pragma once
 
+#include <varve/core/mutex.h>
 #include <varve/core/retry.h>
 
-#include <mutex>
 #include <string>
 
 namespace varve::dynamodb {
@@ -38,11 +38,11 @@ class Breaker {
   private:
     const RetryPolicy pauses_;
     const Runtime runtime_;
-    mutable std::mutex mutex_;
-    unsigned failures_ = 0;  // guarded by mutex_, as are the following; in a row
-    std::string last_failure_;
-    Duration pause_{};  // between the probe before and the next one
-    SteadyTime next_probe_{};
+    mutable Mutex mutex_;
+    unsigned failures_ VARVE_GUARDED_BY(mutex_) = 0;  // in a row
+    std::string last_failure_ VARVE_GUARDED_BY(mutex_);
+    Duration pause_ VARVE_GUARDED_BY(mutex_){};  // between the probe before and the next one
+    SteadyTime next_probe_ VARVE_GUARDED_BY(mutex_){};
 };
 
 }  // namespace varve::dynamodb

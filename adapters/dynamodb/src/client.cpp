@@ -158,7 +158,7 @@ std::vector<Reply> Client::send(std::span<const Call> calls) {
             pause = pause || !open[i]->at_once;
         }
         if (!again) break;
-        if (!(pause ? backoff.next() : backoff.next_at_once())) {
+        if (!(pause ? backoff.next() : backoff.next_without_delay())) {
             for (Attempt& attempt : attempts) {
                 if (!attempt.reply) attempt.fail(std::move(attempt.failure));
             }

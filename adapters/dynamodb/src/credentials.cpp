@@ -369,7 +369,7 @@ bool CredentialsCache::may_ask() const {
 }
 
 Credentials CredentialsCache::get() {
-    std::unique_lock lock{mutex_};
+    MutexLock lock{mutex_};
     for (;;) {
         const Time now = runtime_.clock.get().now();
         const bool over_soon = current_ && current_->expires && now >= *current_->expires - renewed_before;
@@ -379,7 +379,7 @@ Credentials CredentialsCache::get() {
             if (failure_) std::rethrow_exception(failure_);
             return current_->credentials;
         }
-        renewed_.wait(lock);
+        lock.wait(renewed_);
     }
     renewing_ = true;
     lock.unlock();
@@ -407,7 +407,7 @@ Credentials CredentialsCache::get() {
 }
 
 bool CredentialsCache::forget(const Credentials& refused) {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     if (!current_ || current_->credentials != refused) return true;
     refused_ = refused;
     ask_again_ = std::min<SteadyTime>(*ask_again_, asked_ + pause_while_over);
@@ -415,7 +415,7 @@ bool CredentialsCache::forget(const Credentials& refused) {
 }
 
 std::vector<std::string> CredentialsCache::secrets() const {
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     if (!current_) return {};
     return {current_->credentials.secret_access_key, current_->credentials.session_token};
 }

@@ -3,13 +3,13 @@
 #include "http.h"
 #include "signature.h"
 
+#include <varve/core/mutex.h>
 #include <varve/core/runtime.h>
 
 #include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,8 +53,8 @@ std::optional<Profile> profile_from_files(const Surroundings& surroundings, cons
 /// From the endpoint that a container is told of; nullopt if it is told of none.
 std::optional<DatedCredentials> credentials_from_container(const Surroundings& surroundings);
 
-/// Of the virtual machine's role, by version 2 of its metadata service; nullopt if the environment switches this off, or
-/// if there is no such service or role. Throws UnavailableError if the service fails, ConfigError if it refuses.
+/// Of the virtual machine's role, by version 2 of its metadata service; nullopt if the environment switches this off,
+/// or if there is no such service or role. Throws UnavailableError if the service fails, ConfigError if it refuses.
 std::optional<DatedCredentials> credentials_from_machine(const Surroundings& surroundings);
 
 /// The first of the above that has any; a profile that was asked for by name comes alone. Throws ConfigError that lists
@@ -83,19 +83,19 @@ class CredentialsCache {
     std::vector<std::string> secrets() const;
 
   private:
-    bool good(Time now) const;  // with mutex_ held
-    bool may_ask() const;
+    bool good(Time now) const VARVE_REQUIRES(mutex_);
+    bool may_ask() const VARVE_REQUIRES(mutex_);
 
     const CredentialsSource source_;
     const Runtime runtime_;
-    mutable std::mutex mutex_;
+    mutable Mutex mutex_;
     std::condition_variable renewed_;
-    std::optional<DatedCredentials> current_;  // guarded by mutex_, as are the following
-    std::optional<Credentials> refused_;       // by the server
-    std::exception_ptr failure_;               // of the source, when it was asked last
-    bool renewing_ = false;
-    SteadyTime asked_{};                   // when the source was asked last
-    std::optional<SteadyTime> ask_again_;  // not before
+    std::optional<DatedCredentials> current_ VARVE_GUARDED_BY(mutex_);
+    std::optional<Credentials> refused_ VARVE_GUARDED_BY(mutex_);  // by the server
+    std::exception_ptr failure_ VARVE_GUARDED_BY(mutex_);          // of the source, when it was asked last
+    bool renewing_ VARVE_GUARDED_BY(mutex_) = false;
+    SteadyTime asked_ VARVE_GUARDED_BY(mutex_){};                   // when the source was asked last
+    std::optional<SteadyTime> ask_again_ VARVE_GUARDED_BY(mutex_);  // not before
 };
 
 }  // namespace varve::dynamodb

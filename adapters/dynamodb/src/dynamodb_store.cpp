@@ -4,6 +4,7 @@
 #include "endpoint.h"
 
 #include <varve/core/ids.h>
+#include <varve/store/item_store.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -194,6 +195,15 @@ void DynamoDbStore::ensure_expiry(const Table& table, std::string_view arn) {
 // --- reading ---------------------------------------------------------------------------------------------------------
 
 std::vector<std::optional<store::Item>> DynamoDbStore::read(std::span<const store::Key> keys) {
+    return std::move(read_together(keys, {}).items);
+}
+
+store::Page DynamoDbStore::query(const store::Query& query) {
+    return std::move(read_together({}, {&query, 1}).pages.front());
+}
+
+store::FoundTogether DynamoDbStore::read_together(std::span<const store::Key> keys,
+                                                  std::span<const store::Query> queries) {
     std::map<store::Key, std::size_t> places;
     std::vector<TableKey> distinct;
     std::vector<std::size_t> place_of;
@@ -204,21 +214,46 @@ std::vector<std::optional<store::Item>> DynamoDbStore::read(std::span<const stor
         if (is_new) distinct.push_back({&source, &key});
         place_of.push_back(place->second);
     }
-    const auto found = read_distinct(distinct);
-    std::vector<std::optional<store::Item>> items;
-    items.reserve(keys.size());
-    for (const std::size_t place : place_of) items.push_back(found[place]);
-    return items;
+    std::vector<Call> pages;
+    std::vector<std::size_t> page_of;  // of `queries`, by the index in `pages`
+    for (std::size_t i = 0; i < queries.size(); ++i) {
+        if (std::optional<Call> call = page_call(queries[i])) {
+            pages.push_back(*std::move(call));
+            page_of.push_back(i);
+        }
+    }
+    ReadBeside read = read_distinct(distinct, std::move(pages));
+
+    store::FoundTogether found{.items = {}, .pages = std::vector<store::Page>(queries.size())};
+    found.items.reserve(keys.size());
+    for (const std::size_t place : place_of) found.items.push_back(read.items[place]);
+    for (std::size_t i = 0; i < page_of.size(); ++i) {
+        const Table& source = table(queries[page_of[i]].table);
+        PageOfItems page = understood([&] { return parse_page(answer_of(std::move(read.beside[i])), source); });
+        store::Page& into = found.pages[page_of[i]];
+        into.records = std::move(page.records);
+        if (page.last) into.next = store::query_token(page.last->sort);
+    }
+    return found;
 }
 
-std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<const TableKey> keys) {
-    std::vector<std::optional<store::Item>> items(keys.size());
-    if (keys.empty()) return items;
-    if (keys.size() == 1) {
-        items[0] =
-            understood([&] { return parse_get_item(answer_of(client_.send(get_item(keys[0]))), *keys[0].table); });
-        return items;
+std::optional<Call> DynamoDbStore::page_call(const store::Query& query) const {
+    const Table& source = table(query.table);
+    check(source.schema, query);
+    std::optional<store::Key> after;
+    if (query.next) {
+        after = store::Key{.table = query.table,
+                           .partition = query.partition,
+                           .sort = store::sort_of_query_token(source.schema, *query.next)};
     }
+    const auto open = [](const store::SortKey& bound) { return std::holds_alternative<std::monostate>(bound); };
+    // The server calls an empty range invalid.
+    if (!open(query.first) && !open(query.last) && query.last < query.first) return std::nullopt;
+    return dynamodb::query(source, query, after);
+}
+
+DynamoDbStore::ReadBeside DynamoDbStore::read_distinct(std::span<const TableKey> keys, std::vector<Call> beside) {
+    ReadBeside read{.items = std::vector<std::optional<store::Item>>(keys.size()), .beside = {}};
     std::map<store::Key, std::size_t> places;
     std::map<std::string_view, const Table*> by_name;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -236,48 +271,46 @@ std::vector<std::optional<store::Item>> DynamoDbStore::read_distinct(std::span<c
     };
     std::vector<TableKey> open(keys.begin(), keys.end());
     for (Backoff backoff{retry_, options_.runtime};;) {
-        std::vector<Call> calls;
-        for (std::size_t from = 0; from < open.size(); from += batch_keys_max) {
-            calls.push_back(
-                batch_get_item(std::span{open}.subspan(from, std::min(batch_keys_max, open.size() - from))));
+        std::vector<Call> calls = std::exchange(beside, {});
+        const std::size_t others = calls.size();
+        if (keys.size() == 1) {
+            calls.push_back(get_item(keys[0]));
+        } else {
+            for (std::size_t from = 0; from < open.size(); from += batch_keys_max) {
+                calls.push_back(
+                    batch_get_item(std::span{open}.subspan(from, std::min(batch_keys_max, open.size() - from))));
+            }
+        }
+        if (calls.empty()) return read;
+        std::vector<Reply> replies = client_.send(calls);
+        if (others > 0) {
+            const auto own = replies.begin() + static_cast<std::ptrdiff_t>(others);
+            read.beside.assign(std::move_iterator{replies.begin()}, std::move_iterator{own});
+            replies.erase(replies.begin(), own);
+        }
+        if (keys.size() == 1) {
+            read.items[0] =
+                understood([&] { return parse_get_item(answer_of(std::move(replies[0])), *keys[0].table); });
+            return read;
         }
         const std::size_t asked = open.size();
         std::vector<TableKey> left;
-        for (Reply& reply : client_.send(calls)) {
+        for (Reply& reply : replies) {
             understood([&] {
                 BatchOfItems batch = parse_batch_get_item(answer_of(std::move(reply)), find);
-                for (store::Record& record : batch.records) items[place(record.key)] = std::move(record.item);
+                for (store::Record& record : batch.records) read.items[place(record.key)] = std::move(record.item);
                 for (const store::Key& key : batch.unprocessed) left.push_back(keys[place(key)]);
             });
         }
         open = std::move(left);
-        if (open.empty()) return items;
+        if (open.empty()) return read;
         // What is left is often only what did not fit into one answer.
-        if (!(open.size() < asked ? backoff.next_at_once() : backoff.next())) {
+        if (!(open.size() < asked ? backoff.next_without_delay() : backoff.next())) {
             throw UnavailableError("the server leaves " + std::to_string(open.size()) + " of " +
                                    std::to_string(keys.size()) + " reads unprocessed, the first of " +
                                    to_string(*open.front().key) + "; its throughput is used up");
         }
     }
-}
-
-store::Page DynamoDbStore::query(const store::Query& query) {
-    const Table& source = table(query.table);
-    check(source.schema, query);
-    std::optional<store::Key> after;
-    if (query.next) {
-        after = store::Key{.table = query.table,
-                           .partition = query.partition,
-                           .sort = store::sort_of_query_token(source.schema, *query.next)};
-    }
-    const auto open = [](const store::SortKey& bound) { return std::holds_alternative<std::monostate>(bound); };
-    // The server calls an empty range invalid.
-    if (!open(query.first) && !open(query.last) && query.last < query.first) return {};
-    PageOfItems found =
-        understood([&] { return parse_page(answer_of(client_.send(dynamodb::query(source, query, after))), source); });
-    store::Page page{.records = std::move(found.records), .next = {}};
-    if (found.last) page.next = store::query_token(found.last->sort);
-    return page;
 }
 
 store::Page DynamoDbStore::scan(const store::Scan& scan) {
@@ -355,7 +388,7 @@ std::vector<store::WriteAnswer> DynamoDbStore::write(std::span<const store::Writ
                 answers[i] = store::Refused{std::move(item)};
             }
         }
-        if (!open.empty() && !backoff.next_at_once()) {
+        if (!open.empty() && !backoff.next_without_delay()) {
             for (const std::size_t i : open) {
                 answers[i] =
                     Failure{.kind = ErrorKind::unavailable,
@@ -388,7 +421,7 @@ std::optional<store::WriteAnswer> DynamoDbStore::refused(const Declined& decline
 std::vector<DynamoDbStore::ReadAnswer> DynamoDbStore::read_each(std::span<const TableKey> keys) {
     std::vector<ReadAnswer> answers;
     try {
-        for (auto& item : read_distinct(keys)) answers.emplace_back(std::move(item));
+        for (auto& item : read_distinct(keys, {}).items) answers.emplace_back(std::move(item));
     } catch (const Error& error) {
         // One that cannot be read spoils the whole answer.
         if (error.kind() == ErrorKind::corruption && keys.size() > 1) {
@@ -430,6 +463,11 @@ store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes,
     for (std::size_t i = 0; i < reasons.size(); ++i) {
         CancellationReason& reason = reasons[i];
         const store::Key& key = writes[i].write->key;
+        if (!reason.unreadable.empty()) {
+            return Failure{.kind = ErrorKind::corruption,
+                           .message = "the atomic batch is refused by the item " + to_string(key) +
+                                      ", which cannot be read: " + client_.quotable(reason.unreadable)};
+        }
         if (reason.code == "ConditionalCheckFailed") {
             refusal.refused.push_back({i, std::move(reason.item)});
         } else if (reason.code == "TransactionConflict" || reason.code == "ThrottlingError" ||

@@ -25,6 +25,8 @@ class DynamoDbStore final : public store::ItemStore {
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
+    store::FoundTogether read_together(std::span<const store::Key> keys,
+                                       std::span<const store::Query> queries) override;
     store::Page scan(const store::Scan& scan) override;
     store::Capabilities capabilities() const override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
@@ -37,7 +39,14 @@ class DynamoDbStore final : public store::ItemStore {
     bool has_transactions();
     /// Checks each write, before any is sent.
     std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
-    std::vector<std::optional<store::Item>> read_distinct(std::span<const TableKey> keys);
+    /// The items, and the replies to other calls that were in flight at the same time.
+    struct ReadBeside {
+        std::vector<std::optional<store::Item>> items;
+        std::vector<Reply> beside;
+    };
+    ReadBeside read_distinct(std::span<const TableKey> keys, std::vector<Call> beside);
+    /// nullopt: nothing can be in the range.
+    std::optional<Call> page_call(const store::Query& query) const;
     using ReadAnswer = std::variant<std::optional<store::Item>, Failure>;
     /// As `read_distinct`, but one that cannot be read is the failure of that one alone.
     std::vector<ReadAnswer> read_each(std::span<const TableKey> keys);

@@ -1,5 +1,7 @@
 #include "expression.h"
 
+#include <varve/store/item_store.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>

@@ -8,7 +8,8 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <map>
+#include <deque>
+#include <new>
 #include <string>
 
 #include <curl/curl.h>
@@ -82,9 +83,11 @@ std::uint32_t crc32(std::string_view bytes) {
 
 /// The requests of one call of `perform`.
 struct Http::Batch {
-    std::mutex mutex;
+    explicit Batch(std::size_t requests) : open(requests) {}
+
+    Mutex mutex;
     std::condition_variable done;
-    std::size_t open;  // guarded by mutex
+    std::size_t open VARVE_GUARDED_BY(mutex);
 };
 
 struct Http::Transfer {
@@ -101,6 +104,7 @@ struct Http::Transfer {
     bool headers_complete = false;
     bool has_length = false;  ///< or chunks, of which the last is known
     bool too_large = false;
+    bool no_memory = false;  ///< for all of the answer
     std::array<char, CURL_ERROR_SIZE> message{};
 
     ~Transfer() { curl_slist_free_all(headers); }
@@ -115,8 +119,7 @@ struct Http::Transfer {
             transfer.too_large = true;
             return 0;
         }
-        transfer.answer.body.append(data, count);
-        return count;
+        return transfer.keep([&] { transfer.answer.body.append(data, count); }) ? count : 0;
     }
     static std::size_t header(const char* data, std::size_t, std::size_t count, void* self) {
         auto& transfer = *static_cast<Transfer*>(self);
@@ -128,7 +131,7 @@ struct Http::Transfer {
         if (colon == std::string_view::npos) return count;
         const std::string_view name = line.substr(0, colon);
         const std::string_view value = trimmed(line.substr(colon + 1));
-        if (same_name(name, "date")) transfer.answer.date = value;
+        if (same_name(name, "date") && !transfer.keep([&] { transfer.answer.date = value; })) return 0;
         if (same_name(name, "content-length") || same_name(name, "transfer-encoding")) transfer.has_length = true;
         if (same_name(name, "x-amz-crc32")) {
             std::uint32_t number = 0;
@@ -137,6 +140,17 @@ struct Http::Transfer {
             transfer.unreadable_checksum = error != std::errc{} || end != value.data() + value.size();
         }
         return count;
+    }
+
+  private:
+    /// No exception can pass through libcurl. False if there is no memory.
+    bool keep(auto part_of_answer) {
+        try {
+            part_of_answer();
+        } catch (const std::bad_alloc&) {
+            no_memory = true;
+        }
+        return !no_memory;
     }
 };
 
@@ -175,7 +189,11 @@ class Http::Handles {
     }
     void give_back(CURL* easy) {
         curl_easy_reset(easy);
-        idle_.push_back(easy);
+        try {
+            idle_.push_back(easy);
+        } catch (const std::bad_alloc&) {
+            curl_easy_cleanup(easy);  // the next one is made anew
+        }
     }
 
     /// Has `act` return, now or when it is next called.
@@ -207,7 +225,6 @@ class Http::Handles {
     }
 
     CURLM* multi;
-    std::map<CURL*, std::unique_ptr<Transfer>> running;
 
   private:
     using Monotonic = std::chrono::steady_clock;
@@ -251,7 +268,7 @@ class Http::Handles {
 
 Http::Http(Options options)
     : options_(std::move(options)), proxy_secrets_(proxy_secrets()), handles_(std::make_unique<Handles>()) {
-    thread_ = std::thread{[this] { run(); }};
+    thread_ = BackgroundThread{[this](const std::stop_token&) { run(); }};
 }
 
 std::string Http::quotable(std::string_view text) const {
@@ -262,55 +279,59 @@ std::string Http::quotable(std::string_view text) const {
 int Http::trace(void*, int type, char* data, std::size_t size, void* self) {
     const auto& http = *static_cast<const Http*>(self);
     if (type == CURLINFO_TEXT) {
-        http.options_.trace->write(LogLevel::debug, "libcurl: " + http.quotable(trimmed({data, size})));
+        try_to_log(*http.options_.trace, LogLevel::debug, [&] {
+            return "libcurl: " + http.quotable(trimmed({data, size}));
+        });
     }
     return 0;
 }
 
 Http::~Http() {
+    if (process_.is_another()) {
+        abandon(std::move(handles_));  // the connections are the parent's
+        return;
+    }
     {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         stopping_ = true;
     }
     handles_->wake();
-    thread_.join();
+    thread_ = {};
 }
 
 std::vector<HttpAnswer> Http::perform(std::span<const HttpRequest> requests) {
     std::vector<HttpAnswer> answers(requests.size());
     if (requests.empty()) return answers;
-    Batch batch{.mutex = {}, .done = {}, .open = requests.size()};
+    Batch batch{requests.size()};
+    std::deque<Transfer> transfers;
+    for (std::size_t i = 0; i < requests.size(); ++i) transfers.emplace_back(requests[i], answers[i], batch);
     bool first = false;
     {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         first = waiting_.empty();
-        for (std::size_t i = 0; i < requests.size(); ++i) {
-            waiting_.push_back(std::make_unique<Transfer>(requests[i], answers[i], batch));
-        }
+        waiting_.reserve(waiting_.size() + requests.size());  // or some of them would be on their way alone
+        for (Transfer& transfer : transfers) waiting_.push_back(&transfer);
     }
     // Whoever is waiting already has called the thread.
     if (first) handles_->wake();
-    std::unique_lock lock{batch.mutex};
-    batch.done.wait(lock, [&batch] { return batch.open == 0; });
+    MutexLock lock{batch.mutex};
+    while (batch.open > 0) lock.wait(batch.done);
     return answers;
 }
 
 void Http::run() {
     for (;;) {
-        std::vector<std::unique_ptr<Transfer>> fresh;
+        std::vector<Transfer*> fresh;
         {
-            const std::lock_guard lock{mutex_};
+            const MutexLock lock{mutex_};
             if (stopping_) return;
             fresh.swap(waiting_);
         }
-        for (auto& transfer : fresh) {
-            transfer->easy = handles_->take();
-            if (transfer->easy == nullptr || !start(*transfer)) {
-                finish(*transfer, CURLE_OUT_OF_MEMORY);
-                if (transfer->easy != nullptr) handles_->give_back(transfer->easy);
-                continue;
-            }
-            handles_->running.emplace(transfer->easy, std::move(transfer));
+        for (Transfer* const transfer : fresh) {
+            CURL* const easy = transfer->easy = handles_->take();
+            if (easy != nullptr && start(*transfer)) continue;
+            finish(*transfer, CURLE_OUT_OF_MEMORY);
+            if (easy != nullptr) handles_->give_back(easy);
         }
         handles_->act();
         int left = 0;
@@ -319,19 +340,20 @@ void Http::run() {
             CURL* const easy = message->easy_handle;
             const CURLcode code = message->data.result;
             curl_multi_remove_handle(handles_->multi, easy);
-            const auto found = handles_->running.find(easy);
-            finish(*found->second, code);
-            handles_->running.erase(found);
+            char* transfer = nullptr;
+            curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
+            finish(*reinterpret_cast<Transfer*>(transfer), code);
             handles_->give_back(easy);
         }
     }
 }
 
-bool Http::start(Transfer& transfer) {
+bool Http::start(Transfer& transfer) try {
     CURL* const easy = transfer.easy;
     const auto set = [easy](CURLoption option, auto value) { curl_easy_setopt(easy, option, value); };
     const HttpRequest& request = transfer.request;
     const bool tls = request.url.starts_with("https://");
+    set(CURLOPT_PRIVATE, static_cast<void*>(&transfer));
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
     set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
@@ -374,9 +396,25 @@ bool Http::start(Transfer& transfer) {
     transfer.headers = curl_slist_append(transfer.headers, "Expect:");
     set(CURLOPT_HTTPHEADER, transfer.headers);
     return curl_multi_add_handle(handles_->multi, easy) == CURLM_OK;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 void Http::finish(Transfer& transfer, int code) {
+    HttpAnswer& answer = transfer.answer;
+    try {
+        judge(transfer, code);
+    } catch (const std::bad_alloc&) {
+        answer.error.clear();  // it has none, and no status: it did not come
+    }
+    if (!answer.arrived()) answer.body.clear();
+    // With the last one the batch is gone, and this transfer with it.
+    Batch& batch = transfer.batch;
+    const MutexLock lock{batch.mutex};
+    if (--batch.open == 0) batch.done.notify_one();
+}
+
+void Http::judge(Transfer& transfer, int code) {
     HttpAnswer& answer = transfer.answer;
     long bytes_sent = 0;  // over all connections; also what a proxy was asked before the request began
     if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_REQUEST_SIZE, &bytes_sent);
@@ -384,7 +422,9 @@ void Http::finish(Transfer& transfer, int code) {
     answer.distrusted = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE;
     long status = 0;
     if (transfer.easy != nullptr) curl_easy_getinfo(transfer.easy, CURLINFO_RESPONSE_CODE, &status);
-    if (transfer.too_large) {
+    if (transfer.no_memory) {
+        answer.error = "out of memory";
+    } else if (transfer.too_large) {
         answer.error = "the answer has more than " + std::to_string(transfer.request.answer_bytes_max) +
                        " bytes, which nothing that was asked for can have";
     } else if (code == CURLE_ABORTED_BY_CALLBACK) {
@@ -409,10 +449,6 @@ void Http::finish(Transfer& transfer, int code) {
     } else {
         answer.status = static_cast<int>(status);
     }
-    if (!answer.arrived()) answer.body.clear();
-    Batch& batch = transfer.batch;
-    const std::lock_guard lock{batch.mutex};
-    if (--batch.open == 0) batch.done.notify_one();
 }
 
 }  // namespace varve::dynamodb

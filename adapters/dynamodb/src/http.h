@@ -2,17 +2,17 @@
 
 #include "signature.h"
 
-#include <varve/core/log.h>
+#include <varve/core/background_thread.h>
+#include <varve/core/mutex.h>
+#include <varve/core/runtime.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace varve::dynamodb {
@@ -71,7 +71,9 @@ class Http {
     void run();
     /// False if there is no memory for it.
     bool start(Transfer& transfer);
+    /// Its answer is what libcurl's code says, and who waits for it goes on.
     void finish(Transfer& transfer, int code);
+    void judge(Transfer& transfer, int code);
 
     std::string quotable(std::string_view text) const;
     static int trace(void* easy, int type, char* data, std::size_t size, void* self);
@@ -80,11 +82,13 @@ class Http {
     const std::vector<std::string> proxy_secrets_;  ///< as the environment has them
     std::unique_ptr<Handles> handles_;
 
-    std::mutex mutex_;
-    std::vector<std::unique_ptr<Transfer>> waiting_;  // guarded by mutex_
-    bool stopping_ = false;                           // guarded by mutex_
+    Mutex mutex_;
+    /// Those of calls of `perform`, which wait for them.
+    std::vector<Transfer*> waiting_ VARVE_GUARDED_BY(mutex_);
+    bool stopping_ VARVE_GUARDED_BY(mutex_) = false;
 
-    std::thread thread_;
+    OwnProcess process_;
+    BackgroundThread thread_;
 };
 
 /// CRC-32 as in x-amz-crc32 (that of zlib).

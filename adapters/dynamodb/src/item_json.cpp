@@ -2,6 +2,7 @@
 
 #include <varve/core/error.h>
 #include <varve/store/base64.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <charconv>

@@ -3,6 +3,7 @@
 #include "table.h"
 
 #include <varve/store/item.h>
+#include <varve/store/item_store.h>
 
 #include <cstdint>
 #include <optional>
@@ -34,8 +35,8 @@ void write_key_members(Writer& writer, const Table& table, const store::Key& key
 void write_key(Writer& writer, const Table& table, const store::Key& key);
 void write_item(Writer& writer, const Table& table, const store::Key& key, const store::Item& item);
 
-/// Throws CorruptionError if the text is no JSON object by RFC 8259, in UTF-8 without NUL and surrogates that are alone;
-/// `what` names it. Numbers become false: DynamoDB writes those of items as texts, and nobody reads others.
+/// Throws CorruptionError if the text is no JSON object by RFC 8259, in UTF-8 without NUL and surrogates that are
+/// alone; `what` names it. Numbers become false: DynamoDB writes those of items as texts, and nobody reads others.
 rapidjson::Document parse_object(std::string_view text, std::string_view what);
 
 /// Without the attributes of the key. Throws CorruptionError if an attribute is not of the form above.

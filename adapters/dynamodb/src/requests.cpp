@@ -2,6 +2,8 @@
 
 #include "expression.h"
 
+#include <varve/store/item_store.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>

@@ -254,7 +254,7 @@ void Signer::sign(Request& request, const Credentials& credentials, Time time) {
 
 std::string Signer::key_of(const Credentials& credentials, Time time) {
     std::string date = dynamodb::date(time);
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     if (date != date_ || credentials.secret_access_key != secret_) {
         key_ = signature::signing_key(credentials.secret_access_key, scope_, time);
         secret_ = credentials.secret_access_key;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <varve/core/clock.h>
+#include <varve/core/mutex.h>
 
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,7 +41,8 @@ struct Scope {
 };
 
 /// AWS Signature Version 4. Each step is a function of its own, because published vectors exist for each. What is
-/// signed: all headers of the request, and the body by its hash. Pure functions of their arguments; no message or result but the signing key contains the secret.
+/// signed: all headers of the request, and the body by its hash. Pure functions of their arguments; no message or
+/// result but the signing key contains the secret.
 namespace signature {
 
 std::string canonical_request(const Request& request);
@@ -76,10 +77,10 @@ class Signer {
     std::string key_of(const Credentials& credentials, Time time);
 
     const Scope scope_;
-    std::mutex mutex_;
-    std::string secret_;  // guarded by mutex_, as are the following
-    std::string date_;
-    std::string key_;
+    Mutex mutex_;
+    std::string secret_ VARVE_GUARDED_BY(mutex_);
+    std::string date_ VARVE_GUARDED_BY(mutex_);
+    std::string key_ VARVE_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::dynamodb

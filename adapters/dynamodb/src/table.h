@@ -1,6 +1,7 @@
 #pragma once
 
 #include <varve/store/item.h>
+#include <varve/store/item_store.h>
 
 #include <string>
 

@@ -1,4 +1,6 @@
+#include <varve/core/mutex.h>
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -67,7 +69,7 @@ class ChangeOrder {
 
     /// `before` is what `after` replaces; one of them may be null. `node` is there if `before` is not.
     void replace(const StoredItem& before, const std::shared_ptr<Stored>& after, Node node) noexcept {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         if (before) node = latest_.extract(before->position);
         if (!after) return;
         after->position = ++last_;
@@ -76,17 +78,21 @@ class ChangeOrder {
         latest_.insert(latest_.end(), std::move(node));
     }
 
+    Position last() const {
+        const MutexLock lock{mutex_};
+        return last_;
+    }
     Found list(Position after, std::size_t limit) const {
         Found found{limit};
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         for (auto at = latest_.upper_bound(after); at != latest_.end() && !found.is_full(); ++at) found.add(at->second);
         return found;
     }
 
   private:
-    mutable std::mutex mutex_;
-    Position last_ = 0;                      // guarded by mutex_
-    std::map<Position, StoredItem> latest_;  // guarded by mutex_
+    mutable Mutex mutex_;
+    Position last_ VARVE_GUARDED_BY(mutex_) = 0;
+    std::map<Position, StoredItem> latest_ VARVE_GUARDED_BY(mutex_);
 };
 
 struct Partition {
@@ -273,6 +279,8 @@ class MemoryStore final : public ItemStore {
         }
         return changes;
     }
+
+    Position last_change(const std::string& name) override { return table(name).order.last(); }
 
   private:
     static constexpr std::size_t atomic_writes_max = 1000;

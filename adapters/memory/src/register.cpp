@@ -1,5 +1,6 @@
 #include <varve/core/error.h>
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <charconv>

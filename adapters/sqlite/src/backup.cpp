@@ -2,6 +2,8 @@
 #include "new_file.h"
 #include "sqlite_store.h"
 
+#include <varve/store/item_store.h>
+
 #include <filesystem>
 
 #include <sqlite3.h>
@@ -29,7 +31,10 @@ void copy(Connection& from, Connection& to, const std::function<void(const Backu
         sqlite3_backup_init(to.handle(), "main", from.handle(), "main")};
     if (!backup) to.raise(sqlite3_extended_errcode(to.handle()));
     for (;;) {
-        const int code = sqlite3_backup_step(backup.get(), pages_at_once);
+        const int code = [&] {
+            const Waiting::Call call = from.call();
+            return sqlite3_backup_step(backup.get(), pages_at_once);
+        }();
         if (code != SQLITE_OK && code != SQLITE_DONE) to.raise(code);
         const auto total = static_cast<std::uint64_t>(sqlite3_backup_pagecount(backup.get()));
         const auto left = static_cast<std::uint64_t>(sqlite3_backup_remaining(backup.get()));

@@ -34,7 +34,7 @@ CommitQueue::Request* CommitQueue::Group::take() {
 }
 
 CommitQueue::Request* CommitQueue::Group::take_any() {
-    const std::lock_guard lock{queue_.mutex_};
+    const MutexLock lock{queue_.mutex_};
     Request* const request = queue_.first_waiting_;
     if (request == nullptr) return nullptr;
     queue_.first_waiting_ = request->next_;
@@ -53,7 +53,7 @@ CommitQueue::~CommitQueue() = default;
 void CommitQueue::run(Request& request) {
     bool leads = false;
     {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         if (free_slots_.empty()) {
             free_slots_.reserve(slots_.size() + 1);
             slots_.push_back(std::make_unique<Slot>());
@@ -69,7 +69,7 @@ void CommitQueue::run(Request& request) {
         last_waiting_ = &request;
     }
     if (leads || request.slot_->wait() == Slot::leading) lead(request);
-    const std::lock_guard lock{mutex_};
+    const MutexLock lock{mutex_};
     free_slots_.push_back(request.slot_);
 }
 
@@ -84,7 +84,7 @@ void CommitQueue::lead(const Request& own) noexcept {
     }
     Slot* next = nullptr;
     {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         if (first_waiting_ == nullptr) {
             led_ = false;
         } else {

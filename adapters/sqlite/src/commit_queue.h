@@ -1,10 +1,11 @@
 #pragma once
 
+#include <varve/core/mutex.h>
+
 #include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace varve::sqlite {
@@ -55,9 +56,9 @@ class CommitQueue {
         Request* last_ = nullptr;
     };
 
-    /// `commit` runs a group, at least its first request, and leaves its outcome in each that it took. `tidy` runs after
-    /// the answers went out and beside the next group's commit, for work that no other caller should wait for; it may
-    /// run several times at once. Neither may throw.
+    /// `commit` runs a group, at least its first request, and leaves its outcome in each that it took. `tidy` runs
+    /// after the answers went out and beside the next group's commit, for work that no other caller should wait for; it
+    /// may run several times at once. Neither may throw.
     CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy);
     ~CommitQueue();
 
@@ -70,13 +71,12 @@ class CommitQueue {
     const std::function<void(Group&)> commit_;
     const std::function<void()> tidy_;
 
-    std::mutex mutex_;
-    // Guarded by mutex_:
-    Request* first_waiting_ = nullptr;
-    Request* last_waiting_ = nullptr;
-    std::vector<std::unique_ptr<Slot>> slots_;
-    std::vector<Slot*> free_slots_;  // has room for all slots
-    bool led_ = false;
+    Mutex mutex_;
+    Request* first_waiting_ VARVE_GUARDED_BY(mutex_) = nullptr;
+    Request* last_waiting_ VARVE_GUARDED_BY(mutex_) = nullptr;
+    std::vector<std::unique_ptr<Slot>> slots_ VARVE_GUARDED_BY(mutex_);
+    std::vector<Slot*> free_slots_ VARVE_GUARDED_BY(mutex_);  // has room for all slots
+    bool led_ VARVE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace varve::sqlite

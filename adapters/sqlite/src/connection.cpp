@@ -1,7 +1,7 @@
 #include "connection.h"
 
-#include <varve/core/clock.h>
-#include <varve/core/random.h>
+#include <varve/core/runtime.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -76,7 +76,8 @@ Statement& Statement::bind(int index, const store::SortKey& sort) {
     return *this;
 }
 
-int Statement::try_step() {
+int Statement::try_step(Duration spent) {
+    const Waiting::Call call{connection_.waiting_, spent};
     return sqlite3_step(statement_);
 }
 
@@ -111,26 +112,40 @@ void Connection::Close::operator()(sqlite3_stmt* statement) const {
     sqlite3_finalize(statement);
 }
 
-Connection::Connection(const Options& options, Mode mode) : options_(options) {
+Connection::Connection(const Options& options, Mode mode) : options_(options), waiting_(options.busy_timeout) {
     const int flags =
         SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
         (mode == Mode::write ? static_cast<int>(SQLITE_OPEN_READWRITE) : static_cast<int>(SQLITE_OPEN_READONLY));
     sqlite3* connection = nullptr;
-    const int code = sqlite3_open_v2(options.path.c_str(), &connection, flags, nullptr);
+    const int code = sqlite3_open_v2(options.path.c_str(), &connection, flags, Waiting::vfs());
     connection_.reset(connection);
     if (code != SQLITE_OK) raise(code);
     sqlite3_busy_handler(connection, &Connection::wait, this);
     sqlite3_wal_hook(connection, &Connection::after_commit, this);
 }
 
-Connection::~Connection() = default;
+Connection::~Connection() {
+    if (!process_.is_another()) return;
+    // SQLite must not even close what its parent has open.
+    for (auto& [sql, statement] : statements_) abandon(std::move(statement));
+    abandon(std::move(connection_));
+}
 
 Statement Connection::prepare(const std::string& sql) {
     auto found = statements_.find(sql);
     if (found == statements_.end()) {
         sqlite3_stmt* statement = nullptr;
-        const int code = sqlite3_prepare_v3(connection_.get(), sql.data(), static_cast<int>(sql.size()),
-                                            SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+        const Waiting::Call call{waiting_};
+        const auto compile = [&] {
+            return sqlite3_prepare_v3(connection_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+        };
+        int code = compile();
+        if (code == SQLITE_ERROR) {
+            // That a table is missing SQLite also says by a schema that it could not compare with the file's.
+            code = sqlite3_exec(connection_.get(), "SELECT 1 FROM sqlite_schema LIMIT 1", nullptr, nullptr, nullptr);
+            if (code == SQLITE_OK) code = compile();
+        }
         std::unique_ptr<sqlite3_stmt, Close> owned{statement};
         if (code != SQLITE_OK) raise(code);
         found = statements_.emplace(sql, std::move(owned)).first;
@@ -138,10 +153,12 @@ Statement Connection::prepare(const std::string& sql) {
     return {*this, found->second.get()};
 }
 
-void Connection::begin() {
+void Connection::begin(Duration spent) {
     static const std::string sql = "BEGIN IMMEDIATE";
     (void)prepare(commit_sql());
-    execute(sql);
+    Statement statement = prepare(sql);
+    const int code = statement.try_step(spent);
+    if (code != SQLITE_DONE) raise(code);
 }
 
 std::optional<Failure> Connection::try_commit() noexcept {
@@ -181,6 +198,7 @@ void Connection::rollback() noexcept {
 
 Connection::Checkpoint Connection::checkpoint() {
     Checkpoint done{};
+    const Waiting::Call call{waiting_};
     const int code = sqlite3_wal_checkpoint_v2(connection_.get(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &done.log_pages,
                                                &done.moved_pages);
     if (code == SQLITE_BUSY) return {.log_pages = 1, .moved_pages = 0};  // another one is running
@@ -196,16 +214,10 @@ bool Connection::read_only() const {
 /// one, so that processes which share a file would starve beside one that never sleeps.
 int Connection::wait(void* self, int attempts) {
     auto& connection = *static_cast<Connection*>(self);
-    if (attempts == 0) connection.waited_us_ = 0;
-    if (connection.waited_us_ >= std::chrono::microseconds{connection.options_.busy_timeout}.count()) return 0;
     const std::int64_t bound = std::min(wait_us_max, std::int64_t{100} << std::min(attempts, 10));
     const std::int64_t sleep_us =
         1 + static_cast<std::int64_t>(Random::system().below(static_cast<std::uint64_t>(bound)));
-    const auto before = std::chrono::steady_clock::now();
-    Clock::system().sleep_for(std::chrono::microseconds{sleep_us});
-    connection.waited_us_ +=
-        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - before).count();
-    return 1;
+    return connection.waiting_.sleep(Duration{sleep_us}) ? 1 : 0;
 }
 
 int Connection::after_commit(void* self, sqlite3*, const char*, int pages) {

@@ -1,7 +1,11 @@
 #pragma once
 
+#include "waiting.h"
+
 #include <varve/core/error.h>
+#include <varve/core/own_process.h>
 #include <varve/sqlite/sqlite.h>
+#include <varve/store/item_store.h>
 
 #include <cstdint>
 #include <memory>
@@ -32,8 +36,8 @@ class Statement {
     Statement& bind(int index, const store::SortKey& sort);
     /// True: there is a row. Throws Error of the kind that belongs to SQLite's code.
     bool step();
-    /// As `step`, with SQLite's code for an answer.
-    int try_step();
+    /// As `step`, with SQLite's code for an answer. `spent`: so much less may it wait.
+    int try_step(Duration spent = {});
     /// For statements without rows; the number of rows it changed.
     int run();
 
@@ -63,8 +67,8 @@ class Connection {
     Statement prepare(const std::string& sql);
     void execute(const std::string& sql) { prepare(sql).run(); }
 
-    /// Takes the right to write, waiting for other processes up to busy_timeout.
-    void begin();
+    /// Takes the right to write, waiting for other processes up to busy_timeout; less, if part of it is spent.
+    void begin(Duration spent = {});
     /// Commits; after a failure nothing is open any more. The failure's `in_doubt` tells whether it may yet take
     /// effect. Then what the disk holds is not known either, and the connection is not to be used for another commit:
     /// the system may have dropped what it failed to write, and call the next flush of the same file a success.
@@ -87,7 +91,8 @@ class Connection {
     int log_pages() const { return log_pages_; }
 
     bool read_only() const;
-    /// For what this class has no words for.
+    /// For what this class has no words for; each use as one `call`.
+    Waiting::Call call() { return Waiting::Call{waiting_}; }
     sqlite3* handle() const { return connection_.get(); }
 
     /// What SQLite's `code` means to a caller; the kind alone needs no memory.
@@ -96,6 +101,7 @@ class Connection {
     [[noreturn]] void raise(int code) const { varve::raise(failure(code)); }
 
   private:
+    friend class Statement;
     static int wait(void* self, int attempts);
     static int after_commit(void* self, sqlite3*, const char*, int pages);
 
@@ -107,7 +113,8 @@ class Connection {
     const Options& options_;
     std::unique_ptr<sqlite3, Close> connection_;
     std::unordered_map<std::string, std::unique_ptr<sqlite3_stmt, Close>> statements_;
-    std::int64_t waited_us_ = 0;
+    Waiting waiting_;
+    OwnProcess process_;
     int log_pages_ = 0;
 };
 

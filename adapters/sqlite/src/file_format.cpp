@@ -38,13 +38,13 @@ bool belongs_to_varve(Connection& connection, const std::string& path) {
 
 /// SQLite does not wait for locks where it changes the journal mode.
 void use_write_ahead_log(Connection& connection, const Options& options) {
-    const auto deadline = std::chrono::steady_clock::now() + options.busy_timeout;
+    const auto deadline = Clock::system().steady_now() + options.busy_timeout;
     for (;;) {
         try {
             connection.execute("PRAGMA journal_mode = WAL");
             return;
         } catch (const Error& error) {
-            if (error.kind() != ErrorKind::busy || std::chrono::steady_clock::now() >= deadline) throw;
+            if (error.kind() != ErrorKind::busy || Clock::system().steady_now() >= deadline) throw;
         }
         Clock::system().sleep_for(std::chrono::milliseconds{1});
     }

@@ -3,6 +3,7 @@
 
 #include <varve/core/error.h>
 #include <varve/store/base64.h>
+#include <varve/store/item_store.h>
 
 #include <charconv>
 
@@ -127,8 +128,8 @@ std::string item_text(const store::Item& item) {
 }
 
 store::Item parse_item(std::string_view text) {
-    // The reader unescapes in place, which spares a copy of every string; so it gets a copy of the whole. It looks at 16
-    // bytes at once, the last of them beyond the end.
+    // The reader unescapes in place, which spares a copy of every string; so it gets a copy of the whole. It looks at
+    // 16 bytes at once, the last of them beyond the end.
     std::string copy;
     copy.reserve(text.size() + 16);
     copy = text;

@@ -22,7 +22,8 @@ std::string name_of(pid_t process) {
 }
 
 /// The processes with a lock on a reader's mark. A line of /proc/locks reads
-/// "12: POSIX  ADVISORY  READ 4711 08:01:1234 124 124": kind, mode, access, process, device and inode, first, last byte.
+///     12: POSIX  ADVISORY  READ 4711 08:01:1234 124 124
+/// which is kind, mode, access, process, device and inode, first byte, last byte.
 std::set<pid_t> readers(ino_t index) {
     std::set<pid_t> found;
     std::ifstream locks{"/proc/locks"};

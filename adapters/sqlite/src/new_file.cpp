@@ -1,7 +1,7 @@
 #include "new_file.h"
 
 #include <varve/core/error.h>
-#include <varve/core/random.h>
+#include <varve/core/runtime.h>
 
 #include <cerrno>
 #include <cstring>

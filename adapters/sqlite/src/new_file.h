@@ -4,8 +4,8 @@
 
 namespace varve::sqlite {
 
-/// A file that is made under a name of its own beside its place, and put there as a whole: so nobody ever meets one that
-/// is being made, and an empty one is always one that was emptied.
+/// A file that is made under a name of its own beside its place, and put there as a whole: so nobody ever meets one
+/// that is being made, and an empty one is always one that was emptied.
 ///
 /// Errors: of kind storage_full, read_only or unavailable.
 class NewFile {
@@ -26,8 +26,8 @@ class NewFile {
     const std::string path_;
 };
 
-/// Makes sure that the files beside `path` are found under their names after a power cut. SQLite does it for its log, but
-/// takes a failure for a success.
+/// Makes sure that the files beside `path` are found under their names after a power cut. SQLite does it for its log,
+/// but takes a failure for a success.
 void flush_directory_of(const std::string& path);
 
 }  // namespace varve::sqlite

@@ -5,6 +5,7 @@
 #include "new_file.h"
 
 #include <varve/core/fnv1a.h>
+#include <varve/store/item_store.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -52,7 +53,7 @@ std::string shape(const store::TableSchema& schema) {
 
 SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
     {
-        const std::lock_guard lock{store.readers_mutex_};
+        const MutexLock lock{store.readers_mutex_};
         if (!store.readers_.empty()) {
             connection_ = std::move(store.readers_.back());
             store.readers_.pop_back();
@@ -65,7 +66,7 @@ SqliteStore::Reader::Reader(SqliteStore& store) : store_(store) {
 
 SqliteStore::Reader::~Reader() {
     if (std::uncaught_exceptions() > exceptions_) return;
-    const std::lock_guard lock{store_.readers_mutex_};
+    const MutexLock lock{store_.readers_mutex_};
     if (store_.readers_.size() < idle_readers_max) store_.readers_.push_back(std::move(connection_));
 }
 
@@ -261,6 +262,13 @@ std::vector<store::Change> SqliteStore::changes(const std::string& name, store::
         changes.push_back({static_cast<store::Position>(rows.integer(0)), {std::move(key), std::move(item)}});
     }
     return changes;
+}
+
+store::Position SqliteStore::last_change(const std::string& name) {
+    const Table& table = this->table(name);
+    Reader reader{*this};
+    Statement row = reader->prepare(table.last_position);
+    return row.step() ? static_cast<store::Position>(row.integer(0)) : 0;
 }
 
 store::Capabilities SqliteStore::capabilities() const {

@@ -4,12 +4,12 @@
 #include "table.h"
 #include "writer.h"
 
+#include <varve/core/mutex.h>
 #include <varve/store/item_store.h>
 
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -29,6 +29,7 @@ class SqliteStore final : public store::ItemStore {
     store::Page scan(const store::Scan& scan) override;
     store::Capabilities capabilities() const override;
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
+    store::Position last_change(const std::string& table) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
     Metrics metrics() const { return writer_.metrics(); }
@@ -60,8 +61,8 @@ class SqliteStore final : public store::ItemStore {
     const Options options_;
     Writer writer_;
 
-    std::mutex readers_mutex_;
-    std::vector<std::unique_ptr<Connection>> readers_;  // idle ones, guarded by readers_mutex_
+    Mutex readers_mutex_;
+    std::vector<std::unique_ptr<Connection>> readers_ VARVE_GUARDED_BY(readers_mutex_);  // idle ones
 
     std::shared_mutex tables_mutex_;
     std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_;  // guarded by tables_mutex_; only grows

@@ -1,5 +1,7 @@
 #include "table.h"
 
+#include <varve/store/item_store.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>

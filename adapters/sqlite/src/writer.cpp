@@ -3,6 +3,9 @@
 #include "item_text.h"
 #include "log_readers.h"
 
+#include <varve/core/clock.h>
+#include <varve/store/item_store.h>
+
 #include <exception>
 #include <new>
 
@@ -119,12 +122,9 @@ void Writer::fail(CommitQueue::Group& group, const Failure& failure) noexcept {
 void Writer::commit(CommitQueue::Group& group) noexcept {
     try {
         make_ready();
-        if (rest_to_be_moved_ && !checkpoint_runs_.exchange(true)) {
-            rest_to_be_moved_ = false;
-            move_rest();
-            checkpoint_runs_ = false;
-        }
-        connection_->begin();
+        const SteadyTime began = Clock::system().steady_now();
+        if (rest_to_be_moved_) move_rest();
+        connection_->begin(Clock::system().steady_now() - began);
         while (auto* const request = group.take()) run(static_cast<Request&>(*request));
         for (const auto& [table, positions] : positions_) {
             if (positions.erased) connection_->prepare(table->set_last_erased).bind(1, positions.last).run();
@@ -156,13 +156,14 @@ void Writer::make_ready() {
     is_trusted_ = true;
 }
 
-void Writer::move_rest() noexcept {
-    try {
-        connection_->begin();
-    } catch (const std::exception&) {
-        return;  // the group's own begin tells why
+void Writer::move_rest() {
+    // If it throws, the group fails, having waited for as long as it may.
+    connection_->begin();
+    if (!checkpoint_runs_.exchange(true)) {
+        rest_to_be_moved_ = false;
+        checkpoint();
+        checkpoint_runs_ = false;
     }
-    checkpoint();
     connection_->rollback();
 }
 
@@ -223,7 +224,7 @@ store::WriteAnswer Writer::run_one(const PreparedWrite& prepared) {
         write.condition.op == store::Condition::Operator::all_of && write.condition.operands.empty();
     const bool is_put = std::holds_alternative<store::Put>(write.action);
     if (unconditional && !std::holds_alternative<store::Update>(write.action)) {
-        apply(prepared, nullptr);
+        apply(prepared, {});
         return store::Applied{};
     }
     if (is_put && prepared.applies_to_absent) {
@@ -239,7 +240,7 @@ store::WriteAnswer Writer::run_one(const PreparedWrite& prepared) {
     const store::Item* const pointer = item ? &*item : nullptr;
     if (!holds(write.condition, pointer)) return store::Refused{std::move(item)};
     try {
-        apply(prepared, pointer);
+        apply(prepared, updated(prepared, pointer));
     } catch (const InvalidError& error) {
         return {Failure{error.kind(), false, error.what()}};
     }
@@ -267,21 +268,17 @@ void Writer::run_atomically(Request& request) {
         return;
     }
     // Whatever one of the writes can fail by on its own must show before the first of them is carried out.
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        const store::Write& write = *request.writes[i].write;
-        if (!std::holds_alternative<store::Update>(write.action)) continue;
-        items[i] = store::apply(write, items[i] ? &*items[i] : nullptr);
-        const std::size_t size = store::bytes(write.key, *items[i]);
-        if (size > item_bytes_max) {
-            request.atomic_answer =
-                Failure{ErrorKind::invalid, false, store::too_large(write.key, size, item_bytes_max)};
-            return;
+    std::vector<std::string> texts;
+    texts.reserve(items.size());
+    try {
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            texts.push_back(updated(request.writes[i], items[i] ? &*items[i] : nullptr));
         }
+    } catch (const InvalidError& error) {
+        request.atomic_answer = Failure{error.kind(), false, error.what()};
+        return;
     }
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        if (std::holds_alternative<store::Check>(request.writes[i].write->action)) continue;
-        apply(request.writes[i], items[i] ? &*items[i] : nullptr);
-    }
+    for (std::size_t i = 0; i < items.size(); ++i) apply(request.writes[i], texts[i]);
     request.atomic_answer = store::Applied{};
 }
 
@@ -293,15 +290,22 @@ std::optional<store::Item> Writer::current(const PreparedWrite& prepared) {
     return parse_stored(options_, key, row.text(0));
 }
 
-void Writer::apply(const PreparedWrite& prepared, const store::Item* current) {
+std::string Writer::updated(const PreparedWrite& prepared, const store::Item* current) {
     const store::Write& write = *prepared.write;
+    if (!std::holds_alternative<store::Update>(write.action)) return {};
+    const std::optional<store::Item> item = store::apply(write, current);
+    const std::size_t size = store::bytes(write.key, *item);
+    if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
+    return item_text(*item);
+}
+
+void Writer::apply(const PreparedWrite& prepared, std::string_view updated) {
+    const store::Write& write = *prepared.write;
+    if (std::holds_alternative<store::Check>(write.action)) return;
     if (std::holds_alternative<store::Put>(write.action)) {
         put(prepared, prepared.table->put, prepared.text);
     } else if (std::holds_alternative<store::Update>(write.action)) {
-        const std::optional<store::Item> item = store::apply(write, current);
-        const std::size_t size = store::bytes(write.key, *item);
-        if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
-        put(prepared, prepared.table->put, item_text(*item));
+        put(prepared, prepared.table->put, updated);
     } else {
         Positions& positions = this->positions(*prepared.table);
         Statement erase = connection_->prepare(prepared.table->erase);

@@ -63,15 +63,18 @@ class Writer {
     void commit(CommitQueue::Group& group) noexcept;
     /// Throws what keeps this store from being written at all.
     void make_ready();
-    /// Moves the rest of the log, while nobody may add to it.
-    void move_rest() noexcept;
+    /// Moves the rest of the log, while nobody may add to it. Throws if others held the lock for all of busy_timeout.
+    void move_rest();
     static void fail(CommitQueue::Group& group, const Failure& failure) noexcept;
     void run(Request& request);
     store::WriteAnswer run_one(const PreparedWrite& prepared);
     void run_atomically(Request& request);
     std::optional<store::Item> current(const PreparedWrite& prepared);
-    /// Writes what `prepared` makes of `current`.
-    void apply(const PreparedWrite& prepared, const store::Item* current);
+    /// What an Update makes of `current`, as stored; nothing of other writes. It depends on what is there, so that it
+    /// cannot be prepared. InvalidError if the item would be too large.
+    static std::string updated(const PreparedWrite& prepared, const store::Item* current);
+    /// `updated` is of an Update.
+    void apply(const PreparedWrite& prepared, std::string_view updated);
     /// Runs `sql`, a statement of the prepared write's table that stores `text`, and returns whether it stored it.
     bool put(const PreparedWrite& prepared, const std::string& sql, std::string_view text);
     Positions& positions(const Table& table);

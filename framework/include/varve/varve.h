@@ -3,9 +3,9 @@
 /// Everything an application needs; tests include <varve/testing/given.h> besides.
 #include <varve/aggregates/aggregate.h>
 #include <varve/commands/application.h>
+#include <varve/commands/projection.h>
 #include <varve/core/error.h>
 #include <varve/events/event_store.h>
 #include <varve/locks/locks.h>
-#include <varve/projections/inline_projection.h>
-#include <varve/projections/rows.h>
+#include <varve/rows/rows.h>
 #include <varve/store/open.h>

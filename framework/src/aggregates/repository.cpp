@@ -1,9 +1,10 @@
-#include "../transactions/mutants.h"
+#include "aggregates/repository.h"
 
-#include <varve/aggregates/repository.h>
+#include "core/planted_faults.h"
+#include "events/snapshot.h"
+#include "events/stored_slot.h"
+
 #include <varve/core/error.h>
-#include <varve/events/snapshot.h>
-#include <varve/events/stored_slot.h>
 
 #include <algorithm>
 #include <limits>
@@ -30,17 +31,38 @@ bool is_due(const SnapshotPolicy& policy, const Known& known, Duration load_time
            (policy.load_time_max > Duration::zero() && load_time > policy.load_time_max);
 }
 
+/// A slot that has not been seen finalised is read again: it tells whether it has been since.
+Version first_unknown(const Known& known) {
+    return std::max<Version>(known.settled ? known.head + 1 : known.head, 1);
+}
+
+/// How many slots are read along with a snapshot: its own, and as many as the policy lets a stream grow beyond it. 0:
+/// too many to be read in vain.
+std::size_t newest_slots(const SnapshotPolicy& policy) {
+    constexpr Version worth_it_max = 128;
+    return policy.every_slots > 0 && policy.every_slots < worth_it_max
+               ? static_cast<std::size_t>(policy.every_slots) + 1
+               : 0;
+}
+
+std::optional<store::Item> item(store::ItemStore& store, const store::Key& key) {
+    return std::move(store.read({&key, 1}).front());
+}
+
 }  // namespace
 
 Repository::Repository(Coordinator& coordinator, Executor& background, std::size_t cache_bytes_max)
     : coordinator_(coordinator), background_(background), cache_(cache_bytes_max) {}
 
-Folded Repository::fold(const AggregateType& type, const std::string& stream, Known known, auto read_from) {
+Folded Repository::fold(const AggregateType& type, const std::string& stream, Known known, auto read_item,
+                        auto read_from) {
     const SteadyTime began = coordinator_.runtime().clock.get().steady_now();
     const bool was_cached = known.state != nullptr;
-    if (!was_cached && type.snapshots != nullptr) known = from_snapshot(type, stream);
-    // A slot that has not been seen finalised is read again: it tells whether it has been since.
-    StreamRead read = read_from(std::max<Version>(known.settled ? known.head + 1 : known.head, 1));
+    if (!was_cached && type.snapshots != nullptr) {
+        ensure_snapshots_table();
+        known = from_snapshot(type, stream, read_item(events::snapshot_key(stream, type.snapshots->schema)));
+    }
+    StreamRead read = read_from(first_unknown(known));
     if (!was_cached && read.head < known.head) {
         coordinator_.runtime().log.get().write(
             LogLevel::warning, "the snapshot of stream '" + stream + "' is of version " + std::to_string(known.head) +
@@ -55,10 +77,13 @@ Folded Repository::fold(const AggregateType& type, const std::string& stream, Kn
         if (!own) own = known.state ? type.copy(known.state.get()) : type.make();
         now.bytes_since += apply(type, stream, slot, own.get());
     }
-    if (own) now.state = std::move(own);
+    if (own) {
+        now.state = std::move(own);
+        now.rows.reset();
+    }
     now.head = std::max(known.head, read.head);
     now.next_epoch = read.next.epoch;
-    now.settled = !read.unfinalised || VARVE_MUTANT("what is not finalised is remembered as settled");
+    now.settled = !read.unfinalised || planted(PlantedFault::what_is_not_finalised_is_remembered_as_settled);
     const bool learnt =
         !was_cached || now.head > known.head || now.settled > known.settled || now.next_epoch > known.next_epoch;
     if (now.head > 0 && learnt) keep(type, stream, now, coordinator_.runtime().clock.get().steady_now() - began);
@@ -70,9 +95,9 @@ Folded Repository::fold(const AggregateType& type, const std::string& stream, Kn
             .bytes_since = now.bytes_since};
 }
 
-Known Repository::from_snapshot(const AggregateType& type, const std::string& stream) {
-    ensure_snapshots_table();
-    const auto snapshot = events::read_snapshot(coordinator_.store(), stream, type.snapshots->schema);
+Known Repository::from_snapshot(const AggregateType& type, const std::string& stream,
+                                const std::optional<store::Item>& item) {
+    const auto snapshot = events::decode_snapshot(item);
     if (!snapshot) return {};
     std::shared_ptr<const void> state = type.snapshots->decode(snapshot->state);
     if (!state) {
@@ -85,14 +110,15 @@ Known Repository::from_snapshot(const AggregateType& type, const std::string& st
 }
 
 void Repository::remember(const AggregateType& type, const std::string& stream, const Folded& seen,
-                          Written written) noexcept {
+                          NewState made) noexcept {
     try {
         keep(type, stream,
-             {.state = std::move(written.state),
+             {.state = std::move(made.state),
               .head = seen.head + 1,
-              .settled = written.settled || VARVE_MUTANT("what is not finalised is remembered as settled"),
+              .settled = made.settled || planted(PlantedFault::what_is_not_finalised_is_remembered_as_settled),
               .snapshot = seen.snapshot,
-              .bytes_since = seen.bytes_since + written.event_bytes},
+              .bytes_since = seen.bytes_since + made.event_bytes,
+              .rows = std::move(made.rows)},
              {});
     } catch (...) {
         // What has been committed is not undone by a bytes() that throws. The next load reads it.
@@ -130,7 +156,8 @@ SnapshotCheck Repository::check_snapshot(const AggregateType& type, const std::s
     meet(type);
     if (type.snapshots == nullptr) return {};
     ensure_snapshots_table();
-    auto snapshot = events::read_snapshot(coordinator_.store(), stream, type.snapshots->schema);
+    auto snapshot =
+        events::decode_snapshot(item(coordinator_.store(), events::snapshot_key(stream, type.snapshots->schema)));
     if (!snapshot) return {};
     const Folded folded = load_at(type, stream, snapshot->version);
     return {.version = snapshot->version,
@@ -141,22 +168,67 @@ SnapshotCheck Repository::check_snapshot(const AggregateType& type, const std::s
 
 Folded Repository::load(const AggregateType& type, const std::string& stream) {
     meet(type);
-    return fold(type, stream, cache_.find(type, stream).value_or(Known{}),
-                [&](Version first) { return coordinator_.reader().stream(stream, first); });
+    return fold(
+        type, stream, cache_.find(type, stream).value_or(Known{}),
+        [&](const store::Key& key) { return item(coordinator_.store(), key); },
+        [&](Version first) { return coordinator_.reader().stream(stream, first); });
 }
 
-Folded Repository::load(const AggregateType& type, const std::string& stream, SettledReader& reader, Ask ask) {
+Repository::Sought Repository::seek(const AggregateType& type, const std::string& stream, Ask ask) {
     meet(type);
-    const Known known = cache_.find(type, stream).value_or(Known{});
-    if (known.settled && ask == Ask::last_known) {
-        return {.state = known.state,
+    return {.type = type, .stream = stream, .known = cache_.find(type, stream).value_or(Known{}), .ask = ask};
+}
+
+Repository::Sought Repository::seek_held(const AggregateType& type, const std::string& stream, Version head) {
+    Sought sought = seek(type, stream, Ask::store);
+    sought.held = head;
+    // Only behind a finalised slot can one be held.
+    sought.known.settled = sought.known.settled || sought.is_held();
+    return sought;
+}
+
+void Repository::want(const Sought& sought, SettledReader::Ahead& ahead) {
+    if (sought.is_enough() || sought.is_new()) return;
+    if (sought.known.state || sought.type.snapshots == nullptr) {
+        ahead.streams.push_back({.table = events_table().name,
+                                 .partition = sought.stream,
+                                 .first = first_unknown(sought.known),
+                                 .last = sought.held ? store::SortKey{*sought.held} : store::SortKey{}});
+        return;
+    }
+    // Where a snapshot says how much of the stream is needed, the newest slots are read along with it: most often they
+    // reach back to it.
+    ensure_snapshots_table();
+    ahead.keys.push_back(events::snapshot_key(sought.stream, sought.type.snapshots->schema));
+    const std::size_t slots = newest_slots(sought.type.snapshots->policy);
+    if (slots == 0) return;
+    ahead.streams.push_back({.table = events_table().name,
+                             .partition = sought.stream,
+                             .first = Version{1},
+                             .descending = true,
+                             .limit = slots});
+}
+
+Folded Repository::load(Sought sought, SettledReader& reader) {
+    Known& known = sought.known;
+    if (sought.is_enough()) {
+        return {.state = std::move(known.state),
                 .head = known.head,
                 .next = {known.next_epoch},
                 .snapshot = known.snapshot,
                 .bytes_since = known.bytes_since,
-                .asked = false};
+                .asked = sought.is_held(),
+                .rows = std::move(known.rows)};
     }
-    return fold(type, stream, known, [&](Version first) { return reader.stream(stream, first); });
+    return fold(
+        sought.type, sought.stream, std::move(known),
+        [&](const store::Key& key) {
+            return reader.items({&key, 1}).front();
+        },
+        [&](Version first) {
+            if (sought.is_new()) return StreamRead{};
+            return reader.stream(sought.stream, first, sought.held.value_or(std::numeric_limits<Version>::max()));
+        });
 }
 
 Folded Repository::load_at(const AggregateType& type, const std::string& stream, Version last) {

@@ -1,169 +1,207 @@
-#include "command_runner.h"
-#include "lanes.h"
+#include "commands/application_parts.h"
+#include "commands/index_builder.h"
+#include "commands/verification.h"
+#include "commands/workspace.h"
+#include "events/stored_slot.h"
+#include "transactions/sweeper.h"
 
 #include <varve/commands/application.h>
+#include <varve/commands/parked_stream.h>
 #include <varve/core/error.h>
-#include <varve/transactions/sweeper.h>
-#include <varve/transactions/system_table.h>
 
+#include <algorithm>
 #include <set>
+#include <utility>
 
 namespace varve {
 
 using namespace transactions;
 
-namespace {
-
-const ApplicationOptions& checked(const ApplicationOptions& options) {
-    const std::pair<const char*, Duration> times[] = {
-        {"retry.first_delay", options.retry.first_delay},
-        {"retry.delay_max", options.retry.delay_max},
-        {"retry.time_max", options.retry.time_max},
-        {"escalation.queue_time_max", options.escalation.queue_time_max},
-        {"sweep_interval", options.sweep_interval},
-        {"scan.page_interval", options.scan.page_interval},
-        {"scan.pause", options.scan.pause},
-    };
-    for (const auto& [name, time] : times) {
-        if (time >= Duration::zero()) continue;
-        throw ConfigError(std::string{"ApplicationOptions::"} + name + " is " + to_string(time) +
-                          "; a time to wait cannot be negative");
-    }
-    if (options.sweep && options.sweep_interval == Duration::zero()) {
-        throw ConfigError(
-            "ApplicationOptions::sweep_interval is 0 s: the sweeper would ask the store without a pause; to have none, "
-            "set sweep to false");
-    }
-    return options;
-}
-
-store::ItemStore& prepared(store::ItemStore& store) {
-    check_format(store);
-    store.ensure_table(events_table());
-    store.ensure_table(locks::locks_table());  // a command that has to queue should not be the first to make it
-    return store;
-}
-
-}  // namespace
-
 Application::Application(std::shared_ptr<store::ItemStore> store, ApplicationOptions options)
-    : store_(std::move(store)),
-      options_(checked(options)),
-      threads_(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
-      executor_(options.executor ? *options.executor : *threads_),
-      coordinator_(prepared(*store_), options.runtime, executor_, options.transactions),
-      locks_(store_, options.locks, options.runtime),
-      turns_(store_, {.heartbeat_thread = false}, options.runtime),
-      row_tables_(*store_),
-      repository_(coordinator_, executor_, options.cache_bytes_max),
-      events_(coordinator_, options.retry),
-      runner_(std::make_unique<detail::CommandRunner>(repository_, coordinator_, row_tables_, projections_, turns_,
-                                                      options.retry, options.escalation)),
-      lanes_(std::make_unique<detail::Lanes>(*runner_, options.runtime, options.executor, options.lanes)) {
-    if (options.sweep) {
-        sweeper_ = std::jthread{[this](const std::stop_token& stop) { sweep(stop); }};
-    }
-}
+    : parts_(std::make_unique<detail::ApplicationParts>(*this, std::move(store), options)) {}
 
 Application::~Application() {
-    sweeper_ = {};
-    lanes_->drain();
-    executor_.drain();
+    parts_->end();
 }
 
 Outcome Application::run(const std::function<void(Transaction&)>& body, const CommandOptions& options) {
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
-    runner_->check("transact", options);
-    begin_command();
+    parts_->runner.check("transact", options);
+    parts_->begin_command();
     detail::Command command{.body = body,
                             .options = options,
-                            .began = options_.runtime.clock.get().now(),
+                            .began = runtime().clock.get().now(),
                             .fingerprint = options.command_id.empty()
                                                ? std::string{}
                                                : detail::fingerprint({}, "transact", options.contents)};
     detail::Command* const only = &command;
-    runner_->run({&only, 1});
+    parts_->runner.run({&only, 1});
     if (command.failure) std::rethrow_exception(command.failure);
     return std::move(*command.outcome);
 }
 
 Outcome Application::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
                              const CommandOptions& options, std::string fingerprint) {
-    begin_command();
-    return lanes_->execute(stream, body, options, std::move(fingerprint));
+    parts_->begin_command();
+    return parts_->lanes->execute(stream, body, options, std::move(fingerprint));
 }
 
 std::future<Outcome> Application::submit(const std::string& stream, std::function<void(Transaction&)> body,
                                          CommandOptions options, std::string fingerprint) {
-    begin_command();
-    return lanes_->submit(stream, std::move(body), std::move(options), std::move(fingerprint));
+    parts_->begin_command();
+    return parts_->lanes->submit(stream, std::move(body), std::move(options), std::move(fingerprint));
+}
+
+Application::LoadedState Application::load(const AggregateType& type, std::string_view id) {
+    aggregates::Folded folded = parts_->repository.load(type, stream_name(type, id));
+    return {std::move(folded.state), folded.head};
+}
+
+Application::LoadedState Application::load(const AggregateType& type, std::string_view id, AsOf as_of) {
+    const std::string stream = stream_name(type, id);
+    const auto* version = std::get_if<Version>(&as_of.point);
+    aggregates::Folded folded = version != nullptr
+                                    ? parts_->repository.load_at(type, stream, *version)
+                                    : parts_->repository.load_as_of(type, stream, std::get<Time>(as_of.point));
+    return {std::move(folded.state), folded.head};
+}
+
+SnapshotCheck Application::check_snapshot(const AggregateType& type, std::string_view id) {
+    return parts_->repository.check_snapshot(type, stream_name(type, id));
+}
+
+void Application::project(detail::AggregateProjection projection) {
+    parts_->project(std::move(projection));
+}
+
+void Application::follow(std::string_view name, std::vector<detail::AggregateProjection> projections,
+                         const FollowOptions& options) {
+    for (const detail::AggregateProjection& one : projections) parts_->repository.meet(one.aggregate);
+    parts_->begin_command();
+    parts_->followers->add(*this, detail::consumer_of(name, std::move(projections), options));
+}
+
+void Application::subscribe(const std::string& name, std::function<void(std::span<const RecordedEvent>)> handle,
+                            const SubscribeOptions& options) {
+    if (!handle) throw ConfigError("the subscription '" + name + "' has no handler");
+    parts_->begin_command();
+    parts_->followers->add(*this, {.name = name,
+                                   .filter = {.aggregates = {options.aggregates.begin(), options.aggregates.end()},
+                                              .types = {options.types.begin(), options.types.end()}},
+                                   .start_at = options.start_at,
+                                   .after = options.after,
+                                   .ephemeral = options.ephemeral,
+                                   .options = options.follow,
+                                   .project = {},
+                                   .handle = std::move(handle)});
+}
+
+bool Application::wait_for(std::string_view follower, const Receipt& receipt, Duration patience) {
+    const std::shared_ptr<detail::Follower> found = parts_->followers->get(follower);
+    const SteadyTime until = runtime().clock.get().until(patience);
+    return parts_->put_in_place(receipt, until) && parts_->wait_until_in_order(receipt, until) &&
+           found->wait(feed::Feed{store()}.end(), until) && !found->has_parked(receipt);
+}
+
+std::vector<ParkedStream> Application::parked(std::string_view follower) {
+    return parts_->followers->get(follower)->parked();
+}
+
+std::size_t Application::retry_parked(std::string_view follower) {
+    return parts_->followers->get(follower)->retry_parked();
+}
+
+std::vector<FollowerStatus> Application::followers() {
+    return parts_->followers->statuses();
+}
+
+Verified Application::verify(std::string_view follower, std::size_t bytes_max) {
+    return verify(follower, nullptr, bytes_max);
+}
+
+Verified Application::verify(std::string_view name, const std::type_info* type, std::size_t bytes_max) {
+    using detail::Verification;
+    if (type != nullptr) {
+        std::vector<detail::AggregateProjection> projections = parts_->projections.of_type(*type);
+        if (!projections.empty()) {
+            return Verification{*this, detail::consumer_of(name, std::move(projections), {}),
+                                Verification::Kind::inline_, bytes_max}
+                .run();
+        }
+    }
+    const detail::Consumer consumer = parts_->followers->get(name)->consumer();
+    if (!consumer.project) {
+        throw InvalidError("'" + consumer.name + "' is a subscription: what it has done lies outside of the store");
+    }
+    return Verification{*this, consumer, Verification::Kind::follows, bytes_max}.run();
+}
+
+void Application::unfollow(std::string_view name) {
+    if (!parts_->followers->remove(name))
+        throw InvalidError("there is no follower '" + std::string{name} + "' in this application");
+}
+
+std::size_t Application::refold(const AggregateType& type, std::string_view id) {
+    std::size_t differed = 0;
+    transact([&](Transaction& tx) { differed = detail::Workspace::of(tx).refold(type, id); }).value();
+    return differed;
+}
+
+std::size_t Application::build_indexes(const detail::RowTable& table, OldPrograms old) {
+    return detail::IndexBuilder{*this, table}.build(old);
+}
+
+transactions::Verdict Application::resolve(const TransactionHandle& transaction) {
+    return parts_->coordinator.resolve(transaction);
+}
+
+bool Application::settle(Duration patience) {
+    constexpr ScanOptions without_pauses{.page_interval = Duration{0}, .pause = Duration{0}};
+    const std::set<std::string, std::less<>> tables = parts_->row_tables.names();
+    Sweeper sweeper{parts_->coordinator, std::vector(tables.begin(), tables.end()), without_pauses};
+    Clock& clock = runtime().clock;
+    const SteadyTime until = clock.until(patience);
+    for (;;) {
+        const std::size_t left = sweeper.sweep();
+        if (left == 0 && sweeper.is_through()) return true;
+        if (left == 0) continue;  // a long history
+        if (clock.steady_now() >= until) return false;
+        clock.sleep_for(std::chrono::milliseconds{50});
+    }
+}
+
+detail::RowsOfStore& Application::stored_rows() {
+    return *parts_;
+}
+
+Locks& Application::locks() {
+    return parts_->locks;
+}
+
+EventStore& Application::events() {
+    return parts_->events;
+}
+
+store::ItemStore& Application::store() {
+    return *parts_->store;
+}
+
+const Runtime& Application::runtime() const {
+    return parts_->options.runtime;
+}
+
+const transactions::Metrics& Application::metrics() const {
+    return parts_->coordinator.metrics();
+}
+
+const aggregates::CacheMetrics& Application::cache_metrics() const {
+    return parts_->repository.cache_metrics();
 }
 
 const LaneMetrics& Application::lane_metrics() const {
-    return lanes_->metrics();
-}
-
-void Application::reject_version(const std::string& stream, Version actual, Version expected) {
-    throw detail::Rejected{{.code = "wrong_version",
-                            .message = stream + " is at version " + std::to_string(actual) + ", the command expects " +
-                                       std::to_string(expected)}};
-}
-
-aggregates::Folded Application::load_as_of(const AggregateType& type, const std::string& stream, AsOf as_of) {
-    if (const auto* version = std::get_if<Version>(&as_of.point)) return repository_.load_at(type, stream, *version);
-    return repository_.load_as_of(type, stream, std::get<Time>(as_of.point));
-}
-
-void Application::add_projection(const AggregateType& aggregate, const NamedType& projection,
-                                 std::function<void(Transaction&, const DecidedEvent&)> run) {
-    const auto refuse = [&](const std::string& why) {
-        throw ConfigError("the projection " + std::string{projection.cpp_name} + " of " +
-                          std::string{aggregate.named.cpp_name} + " " + why);
-    };
-    if (commanded_) {
-        refuse(
-            "comes after the first command, whose events it would miss; call project() before any execute, submit "
-            "or transact");
-    }
-    repository_.meet(aggregate);
-    const auto [first, last] = projections_.equal_range(aggregate.named.name);
-    for (auto other = first; other != last; ++other) {
-        if (other->second.kind == projection.type) {
-            refuse(
-                "is registered twice, so each event would count twice; give the second one a type of its own if it "
-                "does something else");
-        }
-    }
-    events_.has_projections(aggregate.named.name);
-    projections_.emplace(aggregate.named.name, detail::InlineProjection{projection.type, std::move(run)});
-}
-
-void Application::sweep(const std::stop_token& stop) {
-    std::unique_ptr<Sweeper> sweeper;
-    std::set<std::string, std::less<>> tables;
-    // A program that runs for a moment leaves this to those that stay.
-    SteadyTime collects_at = options_.runtime.clock.get().steady_now() + std::chrono::minutes{1};
-    while (!stop.stop_requested()) {
-        try {
-            if (auto names = row_tables_.names(); names != tables) {
-                sweeper.reset();
-                tables = std::move(names);
-            }
-            if (!sweeper) {
-                sweeper =
-                    std::make_unique<Sweeper>(coordinator_, std::vector(tables.begin(), tables.end()), options_.scan);
-            }
-            sweeper->sweep();
-            const SteadyTime now = options_.runtime.clock.get().steady_now();
-            if (now >= collects_at && locks_.collect_page()) collects_at = now + std::chrono::hours{1};
-        } catch (const std::exception& error) {
-            try_to_log(options_.runtime.log, LogLevel::warning,
-                       [&] { return std::string{"the sweeper will try again: "} + error.what(); });
-        }
-        options_.runtime.clock.get().sleep_for(options_.sweep_interval, stop);
-    }
+    return parts_->lanes->metrics();
 }
 
 }  // namespace varve

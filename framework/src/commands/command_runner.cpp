@@ -1,14 +1,15 @@
-#include "command_runner.h"
+#include "commands/command_runner.h"
 
-#include "../transactions/mutants.h"
-#include "inside.h"
+#include "commands/failures.h"
+#include "commands/inside.h"
+#include "core/planted_faults.h"
 
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
 #include <varve/core/json.h>
 
 #include <algorithm>
-#include <typeinfo>
+#include <set>
 #include <utility>
 
 namespace varve::detail {
@@ -22,34 +23,6 @@ namespace {
 constexpr std::size_t participants_max = 100;
 /// Of a slot, besides events and metadata: the protocol's attributes, a claim's included.
 constexpr std::size_t slot_overhead_bytes = 800;
-constexpr std::size_t command_id_bytes_max = 200;
-constexpr const char* receipt_attribute = "receipt";
-constexpr const char* fingerprint_attribute = "fingerprint";
-
-// A command that was executed under an id leaves slot 1 of the stream "$cmd-<id>", written in its transaction:
-//
-//     payload := receipt [fingerprint]       (JSON text: [{"stream":…,"version":…}, …]; of what the id stands for)
-store::Key command_slot(const std::string& command_id) {
-    return slot_key("$cmd-" + command_id, 1);
-}
-
-/// How a command ended that finds its id used: as the first time, unless the id stood for something else then.
-Outcome outcome_of_earlier(const Command& command, const Committed& slot) {
-    const std::string& command_id = command.options.command_id;
-    const std::string* text = store::text(slot.payload, receipt_attribute);
-    auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
-    if (!written) {
-        throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
-    }
-    const std::string* asked = store::text(slot.payload, fingerprint_attribute);
-    if (asked != nullptr && *asked != command.fingerprint) {
-        return Rejection{.code = "command_id_reused",
-                         .message = "the command id '" + command_id + "' was used before for something else" +
-                                    (written->empty() ? "" : ", at " + written->front().stream) +
-                                    "; give each command an id of its own"};
-    }
-    return Receipt{.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
-}
 
 Metadata metadata_of(const CommandOptions& options) {
     return {.command_id = options.command_id,
@@ -73,54 +46,14 @@ std::size_t stored_bytes(const CommandOptions& options) {
     return bytes;
 }
 
-/// Each command's failure is thrown again and let go by a thread of its own, which must not share it with others. What
-/// is not exactly one of the framework's errors cannot be made again: it is shared.
-std::exception_ptr one_more_of(const std::exception_ptr& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const Error& error) {
-        try {
-            if (const auto* in_doubt = dynamic_cast<const InDoubtError*>(&error)) throw InDoubtError(*in_doubt);
-            if (const auto* conflict = dynamic_cast<const ConflictError*>(&error)) throw ConflictError(*conflict);
-            raise({error.kind(), error.in_doubt(), error.what()});
-        } catch (const Error& copy) {
-            return typeid(copy) == typeid(error) ? std::current_exception() : failure;
-        } catch (...) {
-            return failure;  // no memory for another one
-        }
-    } catch (...) {
-        return failure;
-    }
-}
-
-/// For a command that was rejected on what is not known to be so. Null if there is no memory to say it: then it is in
-/// doubt with the others, which is no untruth.
-std::exception_ptr unavailable_beside(const InDoubtError& error) noexcept {
-    try {
-        return std::make_exception_ptr(UnavailableError(
-            "this command was rejected and has written nothing, but what it was decided on is not known to be so; "
-            "repeat it. Of those beside it: " +
-            std::string{error.what()}));
-    } catch (...) {
-        return nullptr;
-    }
-}
-
-/// Whether it may be over at the next attempt, or is not known.
-bool concerns_the_store(const std::exception_ptr& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const Error& error) {
-        return error.retryable() || error.in_doubt();
-    } catch (...) {
-        return false;
-    }
-}
-
 /// One single read is of one moment as it is.
 bool is_one_read(const Plan& plan) {
     return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
            plan.heads_read.size() + plan.rows_read.size() <= 1;
+}
+
+bool has_an_id(const Command* command) {
+    return !command->options.command_id.empty();
 }
 
 }  // namespace
@@ -132,77 +65,295 @@ void CommandRunner::check(const char* call, const CommandOptions& options) const
                            "it would be no part of that command, and may wait for it for ever. Use the transaction's "
                            "own execute, load and rows, or call it when the outcome is there");
     }
-    if (options.command_id.size() > command_id_bytes_max) {
-        throw InvalidError("a command id has at most " + std::to_string(command_id_bytes_max) +
-                           " bytes, this one has " + std::to_string(options.command_id.size()));
-    }
+    check_command_id(options.command_id);
 }
 
-std::size_t CommandRunner::run(std::span<Command* const> commands) {
+std::size_t CommandRunner::run(Commands commands) {
+    const std::size_t ended = run_together(commands);
+    return ended > 0 ? ended : run_together(commands.first(1));
+}
+
+std::size_t CommandRunner::run_together(Commands commands) {
     const Runtime runtime = world_.coordinator.runtime();
-    Climb climb{lines_};
-    std::size_t together = commands.size();  // of the attempt that counts
-    unsigned from_memory = 0;  // attempts that failed because memory was out of date: the policy does not count them
-    const auto fail = [&](const std::exception_ptr& failure) {
-        bool is_taken = false;
-        for (Command* command : commands.first(together)) {
-            if (command->failure || command->outcome) continue;
-            command->failure = std::exchange(is_taken, true) ? one_more_of(failure) : failure;
-        }
-        return together;
-    };
+    Commands together = commands;  // of the last attempt
     try {
+        Climb climb{escalation_, lines_, turns_, runtime.clock};
+        const std::string first_id = uuid7(runtime);
+        unsigned from_memory = 0;  // attempts that failed because memory was out of date: they do not count
         for (Backoff backoff{retry_, runtime};;) {
-            const std::string id =
-                VARVE_MUTANT("one id for all attempts") ? "tx-" + to_string(commands.front()->began) : uuid7(runtime);
-            Attempt attempt{.id = id,
-                            .number = backoff.attempts() + from_memory,
-                            .since = commands.front()->began,
-                            .together = commands.size()};
-            Conflict conflict{};
-            try {
-                std::optional<Conflict> lost = this->attempt(commands, attempt, climb);
-                together = attempt.together;
-                if (!lost) return together;
-                conflict = std::move(*lost);
-            } catch (const BlockedError& error) {
-                together = attempt.together;
-                conflict = {.what = error.what(), .over = false, .waited = true, .details = error.details()};
-            } catch (const InDoubtError& error) {
-                together = attempt.together;
-                // What wrote nothing is certain not to have happened.
-                for (std::size_t i = 0; i < attempt.fates.size(); ++i) {
-                    if (attempt.fates[i].accepted()) continue;
-                    if (attempt.fates[i].ended_before) {
-                        commands[i]->outcome = std::move(*attempt.fates[i].ended_before);
-                        continue;
-                    }
-                    commands[i]->failure = unavailable_beside(error);
-                }
-                throw;
-            } catch (...) {
-                together = attempt.together;
-                throw;
-            }
-            climb.to(conflict.waited ? Rung::waited : Rung::retried);
-            if (conflict.over && attempt.rests_on_memory) {
+            const unsigned number = backoff.attempts() + from_memory;
+            Attempt attempt{
+                .id = planted(PlantedFault::one_id_for_all_attempts) ? first_id : attempt_id(first_id, number),
+                .number = number,
+                .since = commands.front()->began,
+                .until = backoff.until(),
+                .commands = together = commands};
+            std::optional<Conflict> lost = this->attempt(attempt, climb);
+            if (!lost) return together.size();
+            attempt.reservation.reset();  // who sleeps holds nothing
+            climb.to(lost->waited ? Rung::waited : Rung::retried);
+            if (lost->over && attempt.rests_on_memory) {
                 ++from_memory;
-                continue;
-            }
-            if (!(conflict.over ? backoff.next_at_once() : backoff.next())) {
-                throw_conflict(std::move(conflict), backoff);
+            } else if (!(lost->over ? backoff.next_without_delay() : backoff.next())) {
+                throw_conflict(std::move(*lost), backoff);
             }
         }
     } catch (const Error& error) {
-        // What can never work may be the fault of one of them.
-        if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) {
-            climb.turns.clear();  // or it would wait for itself
-            climb.places.leave();
-            return run(commands.first(1));
-        }
-        return fail(std::current_exception());
+        if (commands.size() > 1 && !error.retryable() && !error.in_doubt()) return 0;
+        fail(together, std::current_exception());
     } catch (...) {
-        return fail(std::current_exception());
+        fail(together, std::current_exception());
+    }
+    return together.size();
+}
+
+std::optional<Conflict> CommandRunner::attempt(Attempt& attempt, Climb& climb) try {
+    prepare(attempt, climb);
+    unsigned rounds_in_line = 3;  // what it needs may change with what it sees
+    for (;;) {
+        Workspace work{world_,
+                       attempt.id,
+                       attempt.since,
+                       attempt.until,
+                       attempt.reservation ? &*attempt.reservation : nullptr,
+                       attempt.is_first() ? Repository::Ask::last_known : Repository::Ask::store};
+        if (!attempt.is_first()) work.read_ahead(climb.aggregates(), climb.touched().rows);
+        try {
+            if (!decide(work, attempt)) continue;
+        } catch (const BlockedError&) {
+            climb.note(work);
+            throw;
+        }
+        climb.note(work);
+        if (rounds_in_line > 0 && !is_its_turn(work, attempt, climb)) {
+            --rounds_in_line;
+            continue;
+        }
+        return commit(work, attempt, climb);
+    }
+} catch (const BlockedError& error) {
+    climb.note(error);
+    return Conflict{.what = error.what(), .over = false, .waited = true, .details = error.details()};
+} catch (const InDoubtError& error) {
+    tell_who_wrote_nothing(attempt, error);
+    throw;
+}
+
+void CommandRunner::prepare(Attempt& attempt, Climb& climb) const {
+    if (climb.escalate(attempt.number, attempt.until)) {
+        attempt.reservation.emplace(world_.coordinator, attempt.id, attempt.since, attempt.until);
+        attempt.reservation->hold(climb.touched());
+    }
+    if (attempt.is_first()) return;
+    SettledReader reader{world_.coordinator, attempt.id, attempt.since, attempt.until};
+    attempt.ids = read_id_slots(attempt.commands, reader);
+}
+
+CommandRunner::Fate CommandRunner::decide(Workspace& work, const Command& command) const {
+    Fate fate;
+    try {
+        if (command.options.fenced_by != nullptr) work.fenced_by(*command.options.fenced_by);
+        const Inside inside{this};
+        command.body(work.transaction());
+        work.keep_indexes();
+    } catch (const Rejected& rejected) {
+        work.set_rejection(rejected.rejection);
+    } catch (...) {
+        fate.failure = std::current_exception();
+    }
+    fate.rejection = work.take_rejection();  // also if the body caught what ended it
+    return fate;
+}
+
+bool CommandRunner::decide(Workspace& work, Attempt& attempt) const {
+    const Commands commands = attempt.commands;
+    const store::Capabilities capabilities = world_.coordinator.store().capabilities();
+    const bool native =
+        world_.coordinator.options().strategy == Strategy::automatic && capabilities.atomic_writes_max > 0;
+    const std::size_t items_max = native ? capabilities.atomic_writes_max : participants_max;
+    std::size_t metadata_bytes = slot_overhead_bytes;
+    std::set<std::string_view> ids;
+    const auto come_down_to = [&](std::size_t decided, bool without_traces = true) {
+        attempt.commands = commands.first(decided);
+        return without_traces;
+    };
+
+    attempt.fates.clear();
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+        const Command& command = *commands[i];
+        const std::string& command_id = command.options.command_id;
+        work.begin_command(metadata_of(command.options));
+        if (!attempt.ids.empty() && attempt.ids[i].ended_before) {
+            attempt.fates.push_back({.ended_before = attempt.ids[i].ended_before});
+            continue;
+        }
+        // What these ask for concerns them alone; and a repeat waits until it can see the first.
+        const bool alone = command.options.fenced_by != nullptr;
+        if (i > 0 && (alone || (command.options.expected_version && work.changes() > 0) || ids.contains(command_id)))
+            return come_down_to(i);
+
+        const std::size_t changes_before = work.changes();
+        Fate fate = decide(work, command);
+        const bool has_changed = work.changes() != changes_before;
+        if (fate.failure) {
+            // It fails only itself: alone, where there is nobody else whose work would have to be done again.
+            if (i > 0) return come_down_to(i, !has_changed);
+            if (commands.size() > 1) return come_down_to(1, false);
+            if (concerns_the_store(fate.failure)) std::rethrow_exception(fate.failure);
+        }
+        // A projection may reject an event that is decided already.
+        const bool rejected_late = fate.rejection && has_changed;
+        if (i > 0 && rejected_late) return come_down_to(i, false);
+
+        metadata_bytes += stored_bytes(command.options);
+        const std::size_t bytes = work.event_bytes() + metadata_bytes;
+        if (i > 0 && bytes > capabilities.item_bytes_max && has_changed) return come_down_to(i, false);
+        const bool is_last = alone || fate.failure || rejected_late;
+        attempt.fates.push_back(std::move(fate));
+        if (!command_id.empty()) ids.insert(command_id);
+        if (is_last || bytes > capabilities.item_bytes_max / 2 || 1 + ids.size() + work.rows().size() >= items_max)
+            return come_down_to(i + 1);
+    }
+    return true;
+}
+
+bool CommandRunner::is_its_turn(const Workspace& work, const Attempt& attempt, Climb& climb) const {
+    if (attempt.is_first()) {
+        if (std::ranges::none_of(attempt.fates, &Fate::accepted)) return true;
+        // Who writes one slot from its lane, as most do, need not say so where nobody listens.
+        const bool unheard = attempt.commands.front()->in_lane && lines_.are_empty();
+        if (unheard && work.aggregates().size() == 1 && work.lines(false).size() == 1) return true;
+    }
+    // What is only read is shared, as long as nobody keeps changing it.
+    return !climb.wait_in_line(work, !attempt.is_first(), attempt.until);
+}
+
+std::optional<Conflict> CommandRunner::commit(const Workspace& work, Attempt& attempt, Climb& climb) const {
+    const Plan plan = this->plan(work, attempt);
+    // After the commit nothing may fail: what will be told takes its memory now.
+    std::vector<Receipt> receipts = receipts_before(work, attempt, plan);
+    std::variant<Conflict, Commit> result = commit(plan, work, attempt);
+    if (auto* conflict = std::get_if<Conflict>(&result)) return std::move(*conflict);
+    const Commit& commit = std::get<Commit>(result);
+    if (!attempt.was_in_vain()) work.remember(commit);
+    if (commit.waited || work.waited()) climb.to(Rung::waited);
+    tell(attempt, commit, std::move(receipts), climb.rung());
+    if (commit.path != Path::nothing) followers_.wake();
+    return std::nullopt;
+}
+
+Plan CommandRunner::plan(const Workspace& work, const Attempt& attempt) const {
+    // A rejection, too, must not rest on a combination of things that never was: what it read is validated, nothing
+    // written.
+    Plan plan = attempt.was_in_vain() ? work.reads() : work.plan();
+    if (plan.finalised) {
+        plan.finalised = [this, remember = std::move(plan.finalised)](const store::Key& slot) {
+            remember(slot);
+            followers_.wake();  // they did not see it before
+        };
+    }
+    const bool ids_are_known = !attempt.ids.empty();
+    for (std::size_t i = 0; i < attempt.commands.size(); ++i) {
+        const Command& command = *attempt.commands[i];
+        const Fate& fate = attempt.fates[i];
+        if (!has_an_id(&command) || fate.ended_before || (attempt.has_failed() && ids_are_known)) continue;
+        store::Key slot = id_slot_key(command.options.command_id);
+        if (!fate.accepted()) {
+            // Executed meanwhile under this id: the next attempt returns what it did then.
+            plan.heads_read.push_back({std::move(slot)});
+        } else if (!planted(PlantedFault::a_command_id_is_looked_up_and_not_written)) {
+            plan.slots.push_back({std::move(slot), ids_are_known ? attempt.ids[i].epoch : 0,
+                                  id_slot_payload(command, work.written_by(i))});
+        }
+    }
+    return plan;
+}
+
+std::vector<Receipt> CommandRunner::receipts_before(const Workspace& work, const Attempt& attempt, const Plan& plan) {
+    std::size_t stream_bytes_max = transaction_stream(attempt.id).size();
+    for (const SlotWrite& slot : plan.slots) stream_bytes_max = std::max(stream_bytes_max, slot.key.partition.size());
+    std::vector<Receipt> receipts(attempt.commands.size());
+    for (std::size_t i = 0; i < receipts.size(); ++i) {
+        if (!attempt.fates[i].accepted()) continue;
+        receipts[i].transaction = attempt.id;
+        receipts[i].written = work.written_by(i);
+        receipts[i].primary.emplace().stream.reserve(stream_bytes_max);
+        receipts[i].attempts = attempt.number;
+    }
+    return receipts;
+}
+
+std::variant<Conflict, Commit> CommandRunner::commit(const Plan& plan, const Workspace& work, Attempt& attempt) const {
+    const bool from_memory =
+        !work.asked_for_all() && !planted(PlantedFault::what_rests_on_memory_alone_is_not_validated);
+    const bool trusts_ids = attempt.ids.empty() && std::ranges::any_of(attempt.commands, has_an_id);
+    attempt.rests_on_memory = from_memory || trusts_ids;
+
+    Commit commit{.tx = {}, .path = Path::nothing};
+    if (attempt.rests_on_memory || work.is_fenced() || (!attempt.has_failed() && !is_one_read(plan))) {
+        if (attempt.reservation && !attempt.was_in_vain()) attempt.reservation->hand_over();
+        try {
+            std::variant<Conflict, Commit> result =
+                world_.coordinator.commit(plan, attempt.id, attempt.since, attempt.until);
+            if (std::holds_alternative<Conflict>(result)) {
+                work.check_fences();
+                return result;
+            }
+            commit = std::move(std::get<Commit>(result));
+        } catch (const Error&) {
+            if (!attempt.has_failed()) throw;  // else the command's own failure says more
+        }
+    }
+    const bool rests_on_what_it_holds = attempt.reservation && attempt.was_in_vain() && !attempt.has_failed();
+    if (rests_on_what_it_holds && !attempt.reservation->is_alive())
+        return Conflict{.what = "the reservation was ended by somebody else", .over = true};
+    return commit;
+}
+
+void CommandRunner::tell(Attempt& attempt, const Commit& commit, std::vector<Receipt> receipts, Rung rung) {
+    for (std::size_t i = 0; i < attempt.commands.size(); ++i) {
+        Command& command = *attempt.commands[i];
+        Fate& fate = attempt.fates[i];
+        if (fate.failure) {
+            command.failure = std::move(fate.failure);
+        } else if (fate.rejection) {
+            command.outcome = std::move(*fate.rejection);
+        } else if (fate.ended_before) {
+            command.outcome = std::move(*fate.ended_before);
+        } else {
+            Receipt& receipt = receipts[i];
+            receipt.rung = rung;
+            const bool wrote = attempt.commands.size() == 1 || !receipt.written.empty() || has_an_id(&command);
+            if (wrote) receipt.path = commit.path;
+            if (receipt.path == Path::nothing) receipt.transaction.clear();
+            if (wrote && !commit.primary.partition.empty()) {
+                receipt.primary->stream = commit.primary.partition;  // for which there is room
+                receipt.primary->version = version_of(commit.primary);
+            } else {
+                receipt.primary.reset();
+            }
+            command.outcome = std::move(receipt);
+        }
+    }
+}
+
+void CommandRunner::tell_who_wrote_nothing(Attempt& attempt, const InDoubtError& error) {
+    for (std::size_t i = 0; i < attempt.fates.size(); ++i) {
+        Fate& fate = attempt.fates[i];
+        if (fate.accepted()) continue;
+        if (fate.ended_before) {
+            attempt.commands[i]->outcome = std::move(*fate.ended_before);
+        } else {
+            attempt.commands[i]->failure = unavailable_beside(error);
+        }
+    }
+}
+
+void CommandRunner::fail(Commands commands, const std::exception_ptr& failure) {
+    bool is_taken = false;
+    for (Command* command : commands) {
+        if (command->failure || command->outcome) continue;
+        command->failure = std::exchange(is_taken, true) ? one_more_of(failure) : failure;
     }
 }
 
@@ -219,249 +370,6 @@ void CommandRunner::throw_conflict(Conflict conflict, const Backoff& backoff) co
     const std::string message = "gave up " + backoff.spent() + "; the last one met this: " + conflict.what;
     details.met = std::move(conflict.what);
     throw ConflictError(message, std::move(details));
-}
-
-std::optional<Conflict> CommandRunner::attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb) {
-    if (escalate(climb, attempt.number)) {
-        attempt.reservation.emplace(world_.coordinator, attempt.id, attempt.since);
-        for (const std::string& stream : climb.streams) attempt.reservation->hold(stream);
-    }
-    const bool first = attempt.number == 1;
-    if (!first) attempt.ids = read_ids(commands, attempt);
-    unsigned rounds_in_line = 3;  // what it needs may change with what it sees
-    for (;;) {
-        Transaction tx{world_, attempt.id, attempt.since, attempt.reservation ? &*attempt.reservation : nullptr,
-                       first ? Repository::Ask::last_known : Repository::Ask::store};
-        attempt.fates.clear();
-        const Cut cut = decide(tx, commands, attempt);
-        commands = commands.first(cut.decided);
-        attempt.together = cut.decided;
-        if (cut.redo) continue;
-        for (const auto& [stream, touched] : tx.aggregates_) climb.streams.insert(stream);
-        if (rounds_in_line > 0 && wait_in_line(tx, commands, attempt, climb)) {
-            --rounds_in_line;
-            continue;
-        }
-        return commit(tx, commands, attempt, climb);
-    }
-}
-
-bool CommandRunner::wait_in_line(const Transaction& tx, std::span<Command* const> commands, const Attempt& attempt,
-                                 Climb& climb) {
-    if (escalation_.queue_time_max == Duration::zero()) return false;
-    const bool first = attempt.number == 1;
-    if (first && std::ranges::none_of(attempt.fates, &Fate::accepted)) return false;
-    // What is only read is shared, as long as nobody keeps changing it.
-    const std::set<std::string> names = tx.lines(!first);
-    // Who writes one slot from its lane, as most do, need not say so where nobody listens.
-    const bool one_slot = names.size() == 1 && tx.aggregates_.size() == 1;
-    if (first && one_slot && commands.front()->in_lane && lines_.are_empty()) return false;
-    return climb.places.enter(names);
-}
-
-bool CommandRunner::escalate(Climb& climb, unsigned number) const {
-    constexpr std::size_t name_bytes_max = 1024;
-    if (number > escalation_.queue_after && escalation_.queue_time_max > Duration::zero() && !climb.queued &&
-        !climb.streams.empty()) {
-        climb.queued = true;
-        std::vector<std::string> names;
-        for (const std::string& stream : climb.streams) {
-            if (std::string name = "$turn-" + stream; name.size() <= name_bytes_max) names.push_back(std::move(name));
-        }
-        try {
-            if (auto turns = turns_.try_acquire_all(std::move(names), {.wait = escalation_.queue_time_max})) {
-                climb.turns = std::move(*turns);
-            }
-        } catch (const Error& error) {
-            // They only give order; what the store does not answer here, it will be asked again.
-            if (!error.retryable()) throw;
-        }
-        climb.to(Rung::queued);
-    }
-    const bool missed_its_turn = climb.queued && climb.turns.empty();
-    if (number <= escalation_.reserve_after && !missed_its_turn) return false;
-    climb.to(Rung::reserved);
-    return true;
-}
-
-CommandRunner::Cut CommandRunner::decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const {
-    const store::Capabilities capabilities = world_.coordinator.store().capabilities();
-    const bool native =
-        world_.coordinator.options().strategy == Strategy::automatic && capabilities.atomic_writes_max > 0;
-    const std::size_t items_max = native ? capabilities.atomic_writes_max : participants_max;
-    std::size_t metadata_bytes = slot_overhead_bytes;
-    std::set<std::string_view> ids;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        const Command& command = *commands[i];
-        const std::string& command_id = command.options.command_id;
-        tx.begin_command(metadata_of(command.options));
-        if (!attempt.ids.empty() && attempt.ids[i].ended_before) {
-            attempt.fates.push_back({.ended_before = attempt.ids[i].ended_before});
-            continue;
-        }
-        // What these ask for concerns them alone; and a repeat waits until it can see the first.
-        const bool alone = command.options.fenced_by != nullptr;
-        if (i > 0 && (alone || (command.options.expected_version && tx.changes_ > 0) || ids.contains(command_id)))
-            return {.decided = i, .redo = false};
-
-        Fate fate;
-        const std::size_t changes_before = tx.changes_;
-        try {
-            if (alone) tx.fenced_by(*command.options.fenced_by);
-            const Inside inside{this};
-            command.body(tx);
-        } catch (const Rejected& rejected) {
-            tx.rejection_ = rejected.rejection;
-        } catch (...) {
-            // It fails only itself: alone, where there is nobody else whose work would have to be done again.
-            if (i > 0) return {.decided = i, .redo = tx.changes_ != changes_before};
-            if (commands.size() > 1) return {.decided = 1, .redo = true};
-            fate.failure = std::current_exception();
-            if (concerns_the_store(fate.failure)) throw;
-        }
-        fate.rejection = std::exchange(tx.rejection_, std::nullopt);  // also if the body caught what ended it
-        const bool failed = fate.failure != nullptr;
-        // A projection may reject an event that is decided already.
-        const bool rejected_late = fate.rejection && tx.changes_ != changes_before;
-        if (i > 0 && rejected_late) return {.decided = i, .redo = true};
-
-        metadata_bytes += stored_bytes(command.options);
-        const std::size_t bytes = tx.event_bytes_ + metadata_bytes;
-        if (i > 0 && bytes > capabilities.item_bytes_max && tx.changes_ != changes_before)
-            return {.decided = i, .redo = true};
-        attempt.fates.push_back(std::move(fate));
-        if (!command_id.empty()) ids.insert(command_id);
-        if (alone || failed || rejected_late || bytes > capabilities.item_bytes_max / 2 ||
-            1 + ids.size() + tx.rows_.size() >= items_max)
-            return {.decided = i + 1, .redo = false};
-    }
-    return {.decided = commands.size(), .redo = false};
-}
-
-std::optional<Conflict> CommandRunner::commit(const Transaction& tx, std::span<Command* const> commands,
-                                              Attempt& attempt, Climb& climb) {
-    const bool alone = commands.size() == 1;
-    const bool in_vain = alone && !attempt.fates.front().accepted();
-    const bool failed = alone && attempt.fates.front().failure;
-    const bool ids_are_known = !attempt.ids.empty();
-
-    // A rejection, too, must not rest on a combination of things that never was: what it read is validated, nothing
-    // written.
-    Plan plan = in_vain ? tx.reads() : tx.plan();
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        const std::string& command_id = commands[i]->options.command_id;
-        const Fate& fate = attempt.fates[i];
-        if (command_id.empty() || fate.ended_before || (failed && ids_are_known)) continue;
-        if (fate.accepted()) {
-            if (VARVE_MUTANT("a command id is looked up and not written")) continue;
-            store::Item payload{{receipt_attribute, json::encode(tx.written_by(i))},
-                                {fingerprint_attribute, commands[i]->fingerprint}};
-            plan.slots.push_back(
-                {command_slot(command_id), ids_are_known ? attempt.ids[i].epoch : 0, std::move(payload)});
-        } else {
-            // Executed meanwhile under this id: the next attempt returns what it did then.
-            plan.heads_read.push_back({command_slot(command_id)});
-        }
-    }
-
-    // After the commit nothing may fail: what will be told takes its memory now.
-    std::vector<Receipt> receipts = receipts_before(tx, commands, attempt, plan);
-
-    Commit commit{.tx = {}, .path = Path::nothing};
-    const bool from_memory = !tx.asked_for_all() && !VARVE_MUTANT("what rests on memory alone is not validated");
-    const bool trusts_ids = !ids_are_known && std::ranges::any_of(commands, [](const Command* command) {
-        return !command->options.command_id.empty();
-    });
-    attempt.rests_on_memory = from_memory || trusts_ids;
-    if (from_memory || trusts_ids || !tx.fences_.empty() || (!failed && !is_one_read(plan))) {
-        if (attempt.reservation && !in_vain) attempt.reservation->hand_over();
-        try {
-            std::variant<Commit, Conflict> result = world_.coordinator.commit(plan, attempt.id, attempt.since);
-            if (auto* conflict = std::get_if<Conflict>(&result)) {
-                tx.check_fences();
-                return std::move(*conflict);
-            }
-            commit = std::move(std::get<Commit>(result));
-        } catch (const Error&) {
-            if (!failed) throw;  // else the command's own failure says more
-        }
-    }
-    if (in_vain && !failed && attempt.reservation && !attempt.reservation->is_alive()) {
-        return Conflict{.what = "the reservation was ended by somebody else", .over = true};
-    }
-    if (!in_vain) tx.remember(commit);
-    if (commit.waited || tx.reader_.waited()) climb.to(Rung::waited);
-
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        Command& command = *commands[i];
-        Fate& fate = attempt.fates[i];
-        if (fate.failure) {
-            command.failure = std::move(fate.failure);
-        } else if (fate.rejection) {
-            command.outcome = std::move(*fate.rejection);
-        } else if (fate.ended_before) {
-            command.outcome = std::move(*fate.ended_before);
-        } else {
-            Receipt& receipt = receipts[i];
-            receipt.rung = climb.rung;
-            const bool wrote = alone || !receipt.written.empty() || !command.options.command_id.empty();
-            if (wrote) receipt.path = commit.path;
-            if (receipt.path == Path::nothing) receipt.transaction.clear();
-            if (wrote && !commit.primary.partition.empty()) {
-                receipt.primary->stream = commit.primary.partition;  // for which there is room
-                receipt.primary->version = version_of(commit.primary);
-            } else {
-                receipt.primary.reset();
-            }
-            command.outcome = std::move(receipt);
-        }
-    }
-    return std::nullopt;
-}
-
-std::vector<Receipt> CommandRunner::receipts_before(const Transaction& tx, std::span<Command* const> commands,
-                                                    const Attempt& attempt, const Plan& plan) {
-    std::size_t stream_bytes_max = transaction_stream(attempt.id).size();
-    for (const SlotWrite& slot : plan.slots) stream_bytes_max = std::max(stream_bytes_max, slot.key.partition.size());
-    std::vector<Receipt> receipts(commands.size());
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        if (!attempt.fates[i].accepted()) continue;
-        receipts[i].transaction = attempt.id;
-        receipts[i].written = tx.written_by(i);
-        receipts[i].primary.emplace().stream.reserve(stream_bytes_max);
-        receipts[i].attempts = attempt.number;
-    }
-    return receipts;
-}
-
-std::vector<CommandRunner::IdSlot> CommandRunner::read_ids(std::span<Command* const> commands,
-                                                           const Attempt& attempt) const {
-    std::vector<IdSlot> slots(commands.size());
-    std::vector<std::size_t> indexes;
-    std::vector<store::Key> keys;
-    for (std::size_t i = 0; i < commands.size(); ++i) {
-        if (commands[i]->options.command_id.empty()) continue;
-        indexes.push_back(i);
-        keys.push_back(command_slot(commands[i]->options.command_id));
-    }
-    if (keys.empty()) return slots;
-    SettledReader reader{world_.coordinator, attempt.id, attempt.since};
-    std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
-    for (std::size_t k = 0; k < keys.size(); ++k) {
-        IdSlot& found = slots[indexes[k]];
-        const Command& command = *commands[indexes[k]];
-        const Slot slot = decode_slot(keys[k], std::move(items[k]));
-        if (const auto* free = std::get_if<Free>(&slot)) {
-            found.epoch = free->epoch;
-        } else if (const auto* committed = std::get_if<Committed>(&slot)) {
-            found.ended_before = outcome_of_earlier(command, *committed);
-        } else {
-            const StreamRead read = reader.stream(keys[k].partition, 1);
-            found.epoch = read.next.epoch;
-            if (read.head > 0) found.ended_before = outcome_of_earlier(command, read.slots.front().content);
-        }
-    }
-    return slots;
 }
 
 }  // namespace varve::detail

@@ -1,32 +1,23 @@
 #pragma once
 
-#include "lines.h"
+#include "commands/climb.h"
+#include "commands/command.h"
+#include "commands/command_id.h"
+#include "commands/followers.h"
+#include "commands/lines.h"
+#include "commands/workspace.h"
 
-#include <varve/commands/transaction.h>
+#include <varve/commands/options.h>
+#include <varve/core/retry.h>
 #include <varve/locks/locks.h>
 
-#include <algorithm>
 #include <exception>
-#include <functional>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <variant>
 #include <vector>
 
 namespace varve::detail {
-
-/// One command on its way, and how it ended.
-struct Command {
-    const std::function<void(Transaction&)>& body;
-    const CommandOptions& options;
-    Time began;
-    std::string fingerprint = {};         ///< of what its id stands for
-    bool in_lane = false;                 ///< of those on its aggregate one goes at a time as it is
-    std::optional<Outcome> outcome = {};  ///< one of the two, as soon as it has ended
-    std::exception_ptr failure = {};
-};
 
 /// Brings commands to their ends: attempt after attempt, by the policy. Several that touch the same one aggregate only
 /// may go together: they are decided one after the other and committed as one.
@@ -35,21 +26,26 @@ struct Command {
 class CommandRunner {
   public:
     CommandRunner(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
-                  const InlineProjections& projections, Locks& turns, RetryPolicy retry, Escalation escalation)
+                  const InlineProjections& projections, Followers& followers, Locks& turns, RetryPolicy retry,
+                  Escalation escalation)
         : world_{repository, coordinator, row_tables, projections},
+          followers_(followers),
           turns_(turns),
           retry_(retry),
           escalation_(escalation),
-          lines_(coordinator.runtime(), escalation.queue_time_max) {}
+          lines_(coordinator.runtime(), std::min<Duration>(escalation.queue_time_max, line_time_max)) {}
 
     /// Ends the first n of `commands`, n ≥ 1, and returns n. Each keeps its own outcome: a rejection rejects only
     /// itself, and one that throws fails only itself. Throws nothing.
-    std::size_t run(std::span<Command* const> commands);
+    std::size_t run(Commands commands);
 
     /// InvalidError for options that can never work, and for a call from inside one of this runner's commands.
     void check(const char* call, const CommandOptions& options) const;
 
   private:
+    /// For how long one who goes keeps others back in the lines of this process: it may have got stuck.
+    static constexpr Duration line_time_max = std::chrono::milliseconds{500};
+
     /// What a command has come to in one attempt, true if that commits.
     struct Fate {
         std::optional<Rejection> rejection = {};
@@ -58,55 +54,54 @@ class CommandRunner {
 
         bool accepted() const { return !rejection && !failure && !ended_before; }
     };
-    /// The slot that says whether a command of an id was executed.
-    struct IdSlot {
-        transactions::Epoch epoch = 0;  ///< at which it is free
-        std::optional<Outcome> ended_before = {};
-    };
-    /// How far one run has climbed.
-    struct Climb {
-        explicit Climb(Lines& lines) : places(lines) {}
-
-        Rung rung = Rung::at_once;
-        std::set<std::string> streams = {};  ///< that the attempts so far have touched
-        bool queued = false;
-        std::vector<Lock> turns = {};  ///< of these streams, once it has queued for them
-        Lines::Places places;
-
-        void to(Rung at_least) { rung = std::max(rung, at_least); }
-    };
     struct Attempt {
         std::string id;
         unsigned number;
         Time since;
-        std::size_t together;  ///< how many of the commands it has come down to
+        SteadyTime until;    ///< no wait goes on after it
+        Commands& commands;  ///< those that it has come down to
         std::optional<transactions::Reservation> reservation = {};
         std::vector<IdSlot> ids = {};  ///< of all commands; empty in the first attempt, which takes them to be free
         std::vector<Fate> fates = {};  ///< of those that were decided
         bool rests_on_memory = false;  ///< the store was not asked for all that it relied on
+
+        bool is_first() const { return number == 1; }
+        /// Alone, and nothing comes of it; since it threw.
+        bool was_in_vain() const { return commands.size() == 1 && !fates.front().accepted(); }
+        bool has_failed() const { return was_in_vain() && fates.front().failure; }
     };
 
-    [[noreturn]] void throw_conflict(transactions::Conflict conflict, const Backoff& backoff) const;
-    std::optional<transactions::Conflict> attempt(std::span<Command* const> commands, Attempt& attempt, Climb& climb);
-    /// Takes places in the lines for what has been decided, and waits there. True if others were before it, who may
-    /// have changed what that rests on.
-    bool wait_in_line(const Transaction& tx, std::span<Command* const> commands, const Attempt& attempt, Climb& climb);
-    /// Before attempt `number`: what it takes by now. Whether it shall reserve.
-    bool escalate(Climb& climb, unsigned number) const;
-    /// How many could be decided. Fewer than `commands`: `tx` may have traces of the next one, if `redo` is set.
-    struct Cut {
-        std::size_t decided;
-        bool redo;
-    };
-    Cut decide(Transaction& tx, std::span<Command* const> commands, Attempt& attempt) const;
-    std::optional<transactions::Conflict> commit(const Transaction& tx, std::span<Command* const> commands,
-                                                 Attempt& attempt, Climb& climb);
+    // A command's path, from top to bottom.
+
+    /// As `run`. 0: together they can never work, which may be the fault of one of them.
+    std::size_t run_together(Commands commands);
+    /// What it lost by, if it did: the next one may win.
+    std::optional<transactions::Conflict> attempt(Attempt& attempt, Climb& climb);
+    /// Reserves if it is time to; reads what its commands' ids tell.
+    void prepare(Attempt& attempt, Climb& climb) const;
+    Fate decide(Workspace& work, const Command& command) const;
+    /// Runs the commands' bodies, each on what those before it have decided. False: not all of them could be decided
+    /// together, and `work` may have traces of the next one; once more, with those that could.
+    bool decide(Workspace& work, Attempt& attempt) const;
+    /// False: it had to wait for others, who may have changed what was decided on.
+    bool is_its_turn(const Workspace& work, const Attempt& attempt, Climb& climb) const;
+    std::optional<transactions::Conflict> commit(const Workspace& work, Attempt& attempt, Climb& climb) const;
+
+    transactions::Plan plan(const Workspace& work, const Attempt& attempt) const;
     /// Of the accepted ones: what is known before the commit, with room for what is not.
-    static std::vector<Receipt> receipts_before(const Transaction& tx, std::span<Command* const> commands,
-                                                const Attempt& attempt, const transactions::Plan& plan);
-    std::vector<IdSlot> read_ids(std::span<Command* const> commands, const Attempt& attempt) const;
+    static std::vector<Receipt> receipts_before(const Workspace& work, const Attempt& attempt,
+                                                const transactions::Plan& plan);
+    std::variant<transactions::Conflict, transactions::Commit> commit(const transactions::Plan& plan,
+                                                                      const Workspace& work, Attempt& attempt) const;
+    /// Gives each command its outcome. Takes no memory.
+    static void tell(Attempt& attempt, const transactions::Commit& commit, std::vector<Receipt> receipts, Rung rung);
+    /// Where the commit is in doubt: what wrote nothing is certain not to have happened.
+    static void tell_who_wrote_nothing(Attempt& attempt, const InDoubtError& error);
+    static void fail(Commands commands, const std::exception_ptr& failure);
+    [[noreturn]] void throw_conflict(transactions::Conflict conflict, const Backoff& backoff) const;
 
-    const Transaction::World world_;
+    const Workspace::World world_;
+    Followers& followers_;  // of what is committed
     Locks& turns_;
     const RetryPolicy retry_;
     const Escalation escalation_;

@@ -1,4 +1,4 @@
-#include "inside.h"
+#include "commands/inside.h"
 
 namespace varve::detail {
 

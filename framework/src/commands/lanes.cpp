@@ -1,4 +1,6 @@
-#include "lanes.h"
+#include "commands/lanes.h"
+
+#include "core/assert.h"
 
 #include <varve/core/error.h>
 
@@ -176,6 +178,7 @@ void Lanes::lead(const std::string& stream, const Entry* mine) {
             Directory::accessor found;
             lanes_->by_stream.find(found, stream);
             const auto& queue = found->second.queue;
+            VARVE_ASSERT(found->second.led && !queue.empty(), "a lane is led by somebody who has commands in it");
             first = queue.front();
             const auto end = queue.begin() + static_cast<std::ptrdiff_t>(std::min(queue.size(), options_.batch_max));
             try {
@@ -185,7 +188,9 @@ void Lanes::lead(const std::string& stream, const Entry* mine) {
                 std::this_thread::yield();
             }
         }
-        commands = commands.first(runner_.run(commands));
+        const std::size_t ended = runner_.run(commands);
+        VARVE_ASSERT(ended > 0 && ended <= commands.size(), "each batch ends a command");
+        commands = commands.first(ended);
         ++metrics_.batches;
         metrics_.commands += commands.size();
 
@@ -228,7 +233,7 @@ void Lanes::finish(Entry& entry, bool is_mine) {
     if (entry.submitted != nullptr) {
         const std::unique_ptr<Submitted> submitted{entry.submitted};
         if (entry.failure) {
-            submitted->promise.set_exception(entry.failure);
+            submitted->promise.set_exception(std::move(entry.failure));  // whoever is told must not share it
         } else {
             submitted->promise.set_value(std::move(*entry.outcome));
         }

@@ -1,8 +1,9 @@
 #pragma once
 
-#include "command_runner.h"
+#include "commands/command_runner.h"
 
-#include <varve/commands/lane_options.h>
+#include <varve/commands/lane_metrics.h>
+#include <varve/commands/options.h>
 #include <varve/core/executor.h>
 
 #include <future>

@@ -1,246 +1,66 @@
-#include "../transactions/mutants.h"
+#include "commands/workspace.h"
 
 #include <varve/commands/transaction.h>
-#include <varve/core/error.h>
-#include <varve/events/stored_slot.h>
-
-#include <algorithm>
-#include <utility>
 
 namespace varve {
 
-using namespace transactions;
+using detail::Workspace;
 
-Transaction::Transaction(const World& world, std::string tx, Time since, Reservation* reservation,
-                         aggregates::Repository::Ask ask)
-    : world_(world),
-      reader_(world.coordinator, tx, since),
-      reservation_(reservation),
-      ask_(ask),
-      tx_(std::move(tx)),
-      now_(world.coordinator.runtime().clock.get().now()) {}
-
-Transaction::Touched& Transaction::touch(const AggregateType& type, std::string_view id) {
-    std::string stream = stream_name(type, id);
-    const auto found = aggregates_.find(stream);
-    if (found != aggregates_.end()) return found->second;
-    if (reservation_ != nullptr) reservation_->hold(stream);
-    Touched touched{.type = &type,
-                    .id = std::string{id},
-                    .seen = world_.repository.load(type, stream, reader_, ask_),
-                    .own = nullptr,
-                    .events = {}};
-    return aggregates_.emplace(std::move(stream), std::move(touched)).first->second;
+detail::Touched& Transaction::touch(const AggregateType& type, std::string_view id) {
+    return workspace_.touch(type, id, Workspace::Also::own_rows);
 }
 
-namespace {
-
-/// What an event or effect takes in a slot, at most.
-std::size_t stored_bytes(const EventData& data) {
-    constexpr std::size_t json_around_bytes = 48;
-    return data.type.size() + data.data.size() + json_around_bytes;
+void Transaction::touch_all(const AggregateType& type, const std::vector<std::string>& ids) {
+    workspace_.touch_all(type, ids, Workspace::Also::own_rows);
 }
 
-}  // namespace
+const void* Transaction::look(const AggregateType& type, std::string_view id) {
+    return workspace_.touch(type, id).state();
+}
+
+const void* Transaction::state(const detail::Touched& touched) {
+    return touched.state();
+}
+
+void* Transaction::own_state(detail::Touched& touched) {
+    return touched.own_state();
+}
+
+Version Transaction::version(const AggregateType& type, std::string_view id) {
+    return workspace_.touch(type, id).seen.head;
+}
+
+void Transaction::expect(const AggregateType& type, std::string_view id, Version expected) {
+    const Version actual = version(type, id);
+    if (actual == expected) return;
+    reject({.code = "wrong_version",
+            .message = stream_name(type, id) + " is at version " + std::to_string(actual) + ", the command expects " +
+                       std::to_string(expected)});
+}
+
+void Transaction::record(detail::Touched& touched, EventData data, const void* event) {
+    workspace_.record(touched, std::move(data), event);
+}
 
 void Transaction::add_effect(EventData effect) {
-    ++changes_;
-    event_bytes_ += stored_bytes(effect);
-    effects_.push_back(std::move(effect));
+    workspace_.add_effect(std::move(effect));
 }
 
-void Transaction::record(Touched& touched, EventData data, const void* event) {
-    ++changes_;
-    event_bytes_ += stored_bytes(data);
-    touched.events.push_back({commands_.size() - 1, std::move(data)});
-    const DecidedEvent decided{.aggregate_id = touched.id,
-                               .version = touched.seen.head + 1,
-                               .time = now_,
-                               .metadata = commands_.back(),
-                               .event = event};
-    const auto [first, last] = world_.projections.equal_range(touched.type->named.name);
-    for (auto projection = first; projection != last; ++projection) projection->second.run(*this, decided);
-}
-
-Transaction::TouchedRow& Transaction::touch(const store::Key& key) {
-    const auto found = rows_.find(key);
-    if (found != rows_.end()) return found->second;
-    Image image = reader_.rows({&key, 1}).front();
-    TouchedRow touched{.seen = image, .written = false, .data = std::move(image.data)};
-    return rows_.emplace(key, std::move(touched)).first->second;
+void Transaction::reject(Rejection rejection) {
+    workspace_.set_rejection(rejection);
+    throw detail::Rejected{std::move(rejection)};
 }
 
 void Transaction::fenced_by(const Lock& lock) {
-    if (&lock.store() != &world_.coordinator.store()) {
-        throw InvalidError("the lock '" + lock.name() +
-                           "' is kept in another store object than this application's; take it from "
-                           "Application::locks()");
-    }
-    lock.check();
-    RowRead condition = lock.condition();
-    fences_.insert_or_assign(condition.key, std::move(condition));
+    workspace_.fenced_by(lock);
 }
 
-void Transaction::check_fences() const {
-    std::vector<store::Key> keys;
-    for (const auto& [key, condition] : fences_) keys.push_back(key);
-    if (keys.empty()) return;
-    const std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const locks::Holder holder = locks::decode_holder(keys[i], items[i]);
-        if (holder.revision() == fences_.at(keys[i]).rev) continue;
-        throw LeaseLostError("the lock '" + keys[i].partition + "' was lost: it is at fence " +
-                             std::to_string(holder.fence) + " now; nothing was written");
-    }
+Time Transaction::now() const {
+    return workspace_.now();
 }
 
-std::optional<std::string> Transaction::read_row(const store::Key& key) {
-    return touch(key).data;
-}
-
-void Transaction::write_row(const store::Key& key, std::optional<std::string> data) {
-    TouchedRow& touched = touch(key);
-    ++changes_;
-    touched.data = std::move(data);
-    touched.written = true;
-}
-
-std::vector<Transaction::RowFound> Transaction::read_range(const store::Query& query) {
-    std::map<store::Key, std::string> rows;
-    RangeRead& range = ranges_.emplace_back(RangeRead{.query = query, .found = {}});
-    for (Reader::FoundRow& row : reader_.range(query)) {
-        range.found.emplace_back(row.key, row.image.rev.value());
-        if (row.image.data) rows.emplace(std::move(row.key), std::move(*row.image.data));
-    }
-    const auto in_range = [&](const store::Key& key) {
-        return key.table == query.table && key.partition == query.partition &&
-               (query.first.index() == 0 || key.sort >= query.first) &&
-               (query.last.index() == 0 || key.sort <= query.last);
-    };
-    for (const auto& [key, touched] : rows_) {
-        if (!touched.written || !in_range(key)) continue;
-        rows.erase(key);
-        if (touched.data) rows.emplace(key, *touched.data);
-    }
-    std::vector<RowFound> found;
-    for (auto& [key, data] : rows) found.push_back({key, std::move(data)});
-    if (query.descending) std::ranges::reverse(found);
-    return found;
-}
-
-Plan Transaction::plan() const {
-    Plan plan;
-    const auto payload = [&](const Touched& touched) {
-        std::vector<events::CommandEvents> commands;
-        std::size_t last = commands_.size();
-        for (const Decided& one : touched.events) {
-            if (one.command != std::exchange(last, one.command)) commands.push_back({{}, commands_[one.command]});
-            commands.back().events.push_back(one.event);
-        }
-        return events::encode_payload(commands, now_);
-    };
-    if (reservation_ != nullptr) {
-        for (const auto& [stream, slot] : reservation_->held()) {
-            HeldSlot& held = plan.held.emplace_back(slot);
-            const auto touched = aggregates_.find(stream);
-            if (touched != aggregates_.end() && !touched->second.events.empty())
-                held.payload = payload(touched->second);
-        }
-    } else {
-        for (const auto& [stream, touched] : aggregates_) {
-            store::Key next = slot_key(stream, touched.seen.head + 1);
-            if (touched.events.empty()) {
-                plan.heads_read.push_back({std::move(next)});
-            } else {
-                plan.slots.push_back({std::move(next), touched.seen.next.epoch, payload(touched)});
-            }
-        }
-    }
-    for (const auto& [key, touched] : rows_) {
-        const bool changes = touched.written && touched.data != touched.seen.data;
-        if (changes) {
-            plan.rows.push_back({key, touched.seen, touched.data});
-        } else {
-            plan.rows_read.push_back({key, touched.seen.rev});
-        }
-    }
-    for (const auto& [key, condition] : fences_) {
-        if (!VARVE_MUTANT("a command forgets the lock that it is fenced by")) plan.rows_read.push_back(condition);
-    }
-    plan.ranges_read = ranges_;
-    if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
-    if (plan.writes() > 1) plan.finalised = settling();
-    return plan;
-}
-
-std::set<std::string> Transaction::lines(bool all) const {
-    std::set<std::string> names;
-    for (const auto& [stream, touched] : aggregates_) {
-        if (all || !touched.events.empty()) names.insert(stream);
-    }
-    for (const auto& [key, touched] : rows_) {
-        if (all || touched.written) names.insert(store::to_string(key));
-    }
-    return names;
-}
-
-Plan Transaction::reads() const {
-    Plan plan;
-    for (const auto& [stream, touched] : aggregates_) {
-        // What is held has not moved as long as the reservation is alive, which its owner looks at.
-        if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.seen.head + 1)});
-    }
-    for (const auto& [key, touched] : rows_) plan.rows_read.push_back({key, touched.seen.rev});
-    for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
-    plan.ranges_read = ranges_;
-    return plan;
-}
-
-std::function<void(const store::Key&)> Transaction::settling() const {
-    struct Made {
-        const AggregateType* type;
-        aggregates::Folded seen;
-        aggregates::Repository::Written written;
-    };
-    std::map<std::string, Made> made;
-    for (const auto& [stream, touched] : aggregates_) {
-        if (!touched.events.empty()) made.emplace(stream, Made{touched.type, touched.seen, touched.written(true)});
-    }
-    return [&repository = world_.repository, made = std::move(made)](const store::Key& slot) {
-        const auto found = made.find(slot.partition);
-        if (found == made.end()) return;
-        const Made& one = found->second;
-        repository.remember(*one.type, slot.partition, one.seen, one.written);
-    };
-}
-
-aggregates::Repository::Written Transaction::Touched::written(bool settled) const {
-    std::size_t event_bytes = 0;
-    for (const Decided& one : events) event_bytes += one.event.data.size();
-    return {.state = own, .event_bytes = event_bytes, .settled = settled};
-}
-
-std::vector<Receipt::Written> Transaction::written_by(std::size_t command) const {
-    std::vector<Receipt::Written> written;
-    for (const auto& [stream, touched] : aggregates_) {
-        const auto by_it = [&](const Decided& one) { return one.command == command; };
-        if (std::ranges::any_of(touched.events, by_it)) written.push_back({stream, touched.seen.head + 1});
-    }
-    return written;
-}
-
-bool Transaction::asked_for_all() const {
-    return std::ranges::all_of(aggregates_, [](const auto& one) { return one.second.seen.asked; });
-}
-
-void Transaction::remember(const Commit& commit) const {
-    for (const auto& [stream, touched] : aggregates_) {
-        if (touched.events.empty()) continue;
-        // The other slots of the protocol are pending until somebody finalises them (state_cache.h).
-        const bool at_once = commit.path == Path::single || commit.path == Path::native;
-        const bool settled = at_once || (commit.path == Path::protocol && commit.primary.partition == stream);
-        world_.repository.remember(*touched.type, stream, touched.seen, touched.written(settled));
-    }
+detail::RowsOfTransaction& Transaction::stored_rows() {
+    return workspace_.rows_seen();
 }
 
 }  // namespace varve

@@ -1,11 +1,15 @@
+#include "core/thread_name.h"
+#include "core/what_was_thrown.h"
+
 #include <varve/core/error.h>
 #include <varve/core/executor.h>
+#include <varve/core/mutex.h>
+#include <varve/core/own_process.h>
 #include <varve/core/runtime.h>
 
 #include <condition_variable>
 #include <deque>
 #include <exception>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -34,7 +38,7 @@ class ThreadExecutor final : public Executor {
 
     void post(std::function<void()> task) override {
         {
-            const std::lock_guard lock{mutex_};
+            const MutexLock lock{mutex_};
             tasks_.push_back(std::move(task));
             ++unfinished_;
         }
@@ -42,14 +46,14 @@ class ThreadExecutor final : public Executor {
     }
 
     void drain() override {
-        std::unique_lock lock{mutex_};
-        idle_.wait(lock, [this] { return unfinished_ == 0; });
+        MutexLock lock{mutex_};
+        while (unfinished_ != 0) lock.wait(idle_);
     }
 
   private:
     void close() {
         {
-            const std::lock_guard lock{mutex_};
+            const MutexLock lock{mutex_};
             closing_ = true;
         }
         work_.notify_all();
@@ -57,21 +61,19 @@ class ThreadExecutor final : public Executor {
     }
 
     void run() {
-        std::unique_lock lock{mutex_};
+        name_this_thread("varve-work");
+        MutexLock lock{mutex_};
         for (;;) {
-            work_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
+            while (!closing_ && tasks_.empty()) lock.wait(work_);
             if (tasks_.empty()) return;
             std::function<void()> task = std::move(tasks_.front());
             tasks_.pop_front();
             lock.unlock();
             try {
                 task();
-            } catch (const std::exception& error) {
-                try_to_log(runtime_.log, LogLevel::warning,
-                           [&] { return std::string{"background work failed: "} + error.what(); });
             } catch (...) {
                 try_to_log(runtime_.log, LogLevel::warning,
-                           [] { return "background work failed with what is no std::exception"; });
+                           [] { return "background work failed: " + what_was_thrown(); });
             }
             task = nullptr;
             lock.lock();
@@ -80,19 +82,34 @@ class ThreadExecutor final : public Executor {
     }
 
     Runtime runtime_;
-    std::mutex mutex_;
+    Mutex mutex_;
     std::condition_variable work_;
     std::condition_variable idle_;
-    std::deque<std::function<void()>> tasks_;  // guarded by mutex_
-    std::size_t unfinished_ = 0;               // guarded by mutex_: queued and running
-    bool closing_ = false;                     // guarded by mutex_
+    std::deque<std::function<void()>> tasks_ VARVE_GUARDED_BY(mutex_);
+    std::size_t unfinished_ VARVE_GUARDED_BY(mutex_) = 0;  // queued and running
+    bool closing_ VARVE_GUARDED_BY(mutex_) = false;
     std::vector<std::thread> threads_;
+};
+
+/// Has its threads in one process only.
+class OwnThreads final : public Executor {
+  public:
+    OwnThreads(std::size_t threads, Runtime runtime) : threads_(std::make_unique<ThreadExecutor>(threads, runtime)) {}
+    ~OwnThreads() override {
+        if (process_.is_another()) abandon(std::move(threads_));
+    }
+    void post(std::function<void()> task) override { threads_->post(std::move(task)); }
+    void drain() override { threads_->drain(); }
+
+  private:
+    OwnProcess process_;
+    std::unique_ptr<ThreadExecutor> threads_;
 };
 
 }  // namespace
 
 std::unique_ptr<Executor> make_thread_executor(std::size_t threads, Runtime runtime) {
-    return std::make_unique<ThreadExecutor>(threads, runtime);
+    return std::make_unique<OwnThreads>(threads, runtime);
 }
 
 }  // namespace varve

@@ -1,5 +1,7 @@
 #include <varve/core/ids.h>
 
+#include <charconv>
+
 namespace varve {
 
 std::string uuid7(Runtime runtime) {
@@ -18,6 +20,16 @@ std::string uuid7(Runtime runtime) {
         id += hex[(half >> (60 - 4 * (nibble % 16))) & 0xf];
     }
     return id;
+}
+
+std::optional<Time> time_of(std::string_view id) {
+    if (id.size() < 36 || id[8] != '-' || id[13] != '-' || id[14] != '7') return std::nullopt;
+    std::string digits{id.substr(0, 8)};
+    digits += id.substr(9, 4);
+    std::uint64_t milliseconds = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), milliseconds, 16);
+    if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+    return Time{std::chrono::milliseconds{static_cast<std::int64_t>(milliseconds)}};
 }
 
 }  // namespace varve

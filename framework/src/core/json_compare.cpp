@@ -135,8 +135,8 @@ std::string decimal(std::string_view number) {
     return sign + digits + "e" + std::to_string(exponent);
 }
 
-/// Builds a document in which numbers are texts, so that none loses a digit, and texts are told from numbers by a letter
-/// before them.
+/// Builds a document in which numbers are texts, so that none loses a digit, and texts are told from numbers by a
+/// letter before them.
 class Exact {
   public:
     explicit Exact(rapidjson::Document& into) : into_(into) {}

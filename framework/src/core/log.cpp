@@ -1,4 +1,4 @@
-#include <varve/core/log.h>
+#include <varve/core/runtime.h>
 
 #include <cstdio>
 

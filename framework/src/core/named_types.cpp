@@ -1,5 +1,6 @@
+#include "core/named_types.h"
+
 #include <varve/core/error.h>
-#include <varve/core/named_types.h>
 
 #include <memory>
 #include <string>

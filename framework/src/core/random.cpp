@@ -1,4 +1,4 @@
-#include <varve/core/random.h>
+#include <varve/core/runtime.h>
 
 #include <array>
 #include <atomic>

@@ -11,6 +11,10 @@ Duration Backoff::left() const {
     return policy_.time_max - (runtime_.clock.get().steady_now() - began_);
 }
 
+SteadyTime Backoff::until() const {
+    return policy_.time_max < SteadyTime::max() - began_ ? began_ + policy_.time_max : SteadyTime::max();
+}
+
 bool Backoff::exhausted() const {
     return attempts_ >= policy_.attempts_max || left() <= Duration::zero();
 }
@@ -33,7 +37,7 @@ bool Backoff::next() {
     return true;
 }
 
-bool Backoff::next_at_once() {
+bool Backoff::next_without_delay() {
     if (attempts_ > 1) return next();
     if (exhausted()) return false;
     ++attempts_;

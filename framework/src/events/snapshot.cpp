@@ -1,14 +1,10 @@
-#include <varve/events/snapshot.h>
+#include "events/snapshot.h"
 
 namespace varve::events {
 namespace {
 
 constexpr const char* version_attribute = "version";
 constexpr const char* state_attribute = "state";
-
-store::Key snapshot_key(const std::string& stream, const std::string& schema) {
-    return {snapshots_table().name, stream, schema};
-}
 
 }  // namespace
 
@@ -20,9 +16,11 @@ const store::TableSchema& snapshots_table() {
     return schema;
 }
 
-std::optional<Snapshot> read_snapshot(store::ItemStore& store, const std::string& stream, const std::string& schema) {
-    const store::Key key = snapshot_key(stream, schema);
-    const std::optional<store::Item> item = store.read({&key, 1}).front();
+store::Key snapshot_key(const std::string& stream, const std::string& schema) {
+    return {snapshots_table().name, stream, schema};
+}
+
+std::optional<Snapshot> decode_snapshot(const std::optional<store::Item>& item) {
     if (!item) return std::nullopt;
     const std::int64_t* version = store::integer(*item, version_attribute);
     const std::string* state = store::text(*item, state_attribute);

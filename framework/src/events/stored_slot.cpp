@@ -1,10 +1,11 @@
+#include "events/stored_slot.h"
+
 #include "transactions/attributes.h"
 
 #include <varve/core/error.h>
 #include <varve/core/json.h>
 #include <varve/core/suggest.h>
 #include <varve/events/event_type.h>
-#include <varve/events/stored_slot.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-#include "acquisition.h"
+#include "locks/acquisition.h"
 
-#include "sightings.h"
+#include "locks/expiry.h"
 
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
@@ -8,10 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace varve {
-
-using namespace locks;
-
+namespace varve::locks {
 namespace {
 
 /// How far ahead a waiter looks. Who is farther back only needs to know that it is far.
@@ -21,17 +18,17 @@ constexpr Duration poll_longest = std::chrono::milliseconds{500};
 
 }  // namespace
 
-Locks::Acquisition::Acquisition(Locks& locks, std::string name, const AcquireOptions& options)
-    : l_(locks),
+Acquisition::Acquisition(LockService& service, std::string name, const AcquireOptions& options)
+    : service_(service),
       name_(std::move(name)),
       options_(options),
-      owner_(uuid7(locks.runtime_)),
-      began_(locks.runtime_.clock.get().steady_now()) {
-    ++l_.metrics_.waiting;
+      owner_(uuid7(service.runtime())),
+      began_(service.runtime().clock.get().steady_now()) {
+    ++service_.metrics().waiting;
 }
 
-Locks::Acquisition::~Acquisition() {
-    --l_.metrics_.waiting;
+Acquisition::~Acquisition() {
+    --service_.metrics().waiting;
     try {
         if (!entered_) leave(RetryPolicy::once());
     } catch (...) {
@@ -39,7 +36,7 @@ Locks::Acquisition::~Acquisition() {
     }
 }
 
-std::optional<Locks::Entered> Locks::Acquisition::run() {
+std::optional<LockService::Entered> Acquisition::run() {
     std::optional<Backoff> silent;
     for (;;) {
         std::size_t distance = 0;
@@ -47,30 +44,30 @@ std::optional<Locks::Entered> Locks::Acquisition::run() {
             distance = advance();
             silent.reset();
         } catch (const Error& error) {
-            if (!silent) silent.emplace(RetryPolicy::waiting(l_.options_.time_to_live), l_.runtime_);
+            if (!silent) silent.emplace(RetryPolicy::waiting(service_.options().time_to_live), service_.runtime());
             if (!error.retryable() || is_over() || !silent->next()) throw;
             continue;
         }
         if (entered_) {
             const Duration waited = clock().steady_now() - began_;
-            l_.metrics_.waited_us += static_cast<std::uint64_t>(std::max<Duration::rep>(waited.count(), 0));
-            ++l_.metrics_.acquired;
+            service_.metrics().waited_us += static_cast<std::uint64_t>(std::max<Duration::rep>(waited.count(), 0));
+            ++service_.metrics().acquired;
             return entered_;
         }
         if (is_over()) {
-            ++l_.metrics_.gave_up;
-            leave(RetryPolicy::waiting(l_.options_.time_to_live / 4));
+            ++service_.metrics().gave_up;
+            leave(RetryPolicy::waiting(service_.options().time_to_live / 4));
             return std::nullopt;
         }
         pause(distance);
     }
 }
 
-std::size_t Locks::Acquisition::advance() {
+std::size_t Acquisition::advance() {
     if (ticket_ == 0) {
         const View view = look({});
         const std::size_t distance = std::max<std::size_t>(view.ahead, is_free(view.holder) ? 0 : 1);
-        if (!std::exchange(measured_, true)) l_.metrics_.queue_length = distance;
+        if (!std::exchange(measured_, true)) service_.metrics().queue_length = distance;
         if (distance > 0 && options_.wait <= Duration::zero()) return distance;
         draw_ticket(view.drawn);
     }
@@ -81,8 +78,8 @@ std::size_t Locks::Acquisition::advance() {
     const bool own_is_over = view.own && view.own->expires <= clock().now();
     if (own_is_over) renew_at_ = clock().steady_now();
     const bool mine = view.holder.owner == owner_;
-    if (mine && trying_ && clock().steady_now() < trying_since_ + l_.options_.time_to_live / 2) {
-        entered_ = {view.holder, trying_since_ + l_.options_.time_to_live};  // the answer got lost
+    if (mine && trying_ && clock().steady_now() < trying_since_ + service_.options().time_to_live / 2) {
+        entered_ = {view.holder, trying_since_ + service_.options().time_to_live};  // the answer got lost
         return 0;
     }
     // Without half its time left even an own entering is repeated: the heartbeat might come too late for it.
@@ -90,11 +87,11 @@ std::size_t Locks::Acquisition::advance() {
     return entered_ ? 0 : std::max<std::size_t>(view.ahead, 1);
 }
 
-bool Locks::Acquisition::is_free(const Holder& holder) const {
-    return holder.is_free() || l_.sightings_->is_over(holder_key(name_), holder.claim());
+bool Acquisition::is_free(const Holder& holder) const {
+    return holder.is_free() || service_.expiry().is_over(holder_key(name_), holder.claim());
 }
 
-Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) {
+Acquisition::View Acquisition::look(const std::string& last_part) {
     View view;
     const bool first = last_part.empty();
     store::Query query{.table = locks_table().name,
@@ -103,14 +100,14 @@ Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) 
                        .limit = rows_looked_at + 2};
     if (!first) query.last = last_part;
     for (;;) {
-        const store::Page page = l_.store_->query(query);
+        const store::Page page = service_.store().query(query);
         std::vector<store::Write> over;
         for (const store::Record& record : page.records) {
             if (const std::optional<Ticket> ticket = ticket_of(record.key)) {
                 Queued row = decode_queued(record.key, record.item);
                 if (*ticket == ticket_ && row.owner == owner_) {
                     view.own = std::move(row);
-                } else if (l_.sightings_->is_over(record.key, row)) {
+                } else if (service_.expiry().is_over(record.key, row)) {
                     over.push_back(clean(name_, *ticket, row));
                 } else {
                     ++view.ahead;
@@ -122,8 +119,8 @@ Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) 
             }
         }
         if (!over.empty()) {
-            for (const store::WriteAnswer& answer : l_.store_->write(over)) {
-                l_.metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
+            for (const store::WriteAnswer& answer : service_.store().write(over)) {
+                service_.metrics().cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
             }
         }
         view.complete = !page.next;
@@ -132,7 +129,7 @@ Locks::Acquisition::View Locks::Acquisition::look(const std::string& last_part) 
     }
 }
 
-void Locks::Acquisition::draw_ticket(Ticket drawn) {
+void Acquisition::draw_ticket(Ticket drawn) {
     for (;;) {
         if (drawn == std::numeric_limits<Ticket>::max()) {
             throw CorruptionError("the lock '" + name_ + "' has given its last ticket, " + std::to_string(drawn) +
@@ -148,12 +145,12 @@ void Locks::Acquisition::draw_ticket(Ticket drawn) {
     ticket_ = drawn + 1;
 }
 
-Queued Locks::Acquisition::place() const {
-    const Duration lives = l_.options_.time_to_live;
+Queued Acquisition::place() const {
+    const Duration lives = service_.options().time_to_live;
     return {.owner = owner_, .expires = later_expiry(clock(), lives, stored_expiry_), .time_to_live = lives};
 }
 
-void Locks::Acquisition::queue_up() {
+void Acquisition::queue_up() {
     const SteadyTime now = clock().steady_now();
     if (queued_ && now < renew_at_) return;
     const Queued row = place();
@@ -162,7 +159,7 @@ void Locks::Acquisition::queue_up() {
         const auto* refused = std::get_if<store::Refused>(&answer);
         if (refused == nullptr) {
             stored_expiry_ = row.expires;
-            renew_at_ = now + l_.options_.time_to_live / 2;
+            renew_at_ = now + service_.options().time_to_live / 2;
             return;
         }
         queued_ = refused->current.has_value();
@@ -175,9 +172,10 @@ void Locks::Acquisition::queue_up() {
     maybe_queued_ = true;
     const store::WriteAnswer answer = write(enqueue(name_, ticket_, row));
     stored_expiry_ = row.expires;
-    renew_at_ = now + l_.options_.time_to_live / 2;
+    renew_at_ = now + service_.options().time_to_live / 2;
     if (const auto* refused = std::get_if<store::Refused>(&answer)) {
-        const Queued there = decode_queued(queue_key(name_, ticket_), refused->current.value());
+        if (!refused->current) return;  // in the queue and out of it again before the answer: it queues up anew
+        const Queued there = decode_queued(queue_key(name_, ticket_), *refused->current);
         if (there.owner != owner_) {
             throw CorruptionError("ticket " + std::to_string(ticket_) + " of the lock '" + name_ +
                                   "' was given twice; its counter was changed by hand or lost");
@@ -188,14 +186,14 @@ void Locks::Acquisition::queue_up() {
     queued_ = true;
 }
 
-void Locks::Acquisition::enter(const Holder& read) {
+void Acquisition::enter(const Holder& read) {
     if (read.fence == std::numeric_limits<Fence>::max()) {
         throw CorruptionError("the fence of the lock '" + name_ + "' stands at " + std::to_string(read.fence) +
                               " and cannot grow any more, as only a change by hand can bring about; use another name");
     }
     const SteadyTime now = clock().steady_now();
     if (!trying_) trying_since_ = now;
-    const Duration lives = l_.options_.time_to_live;
+    const Duration lives = service_.options().time_to_live;
     const Holder next{.fence = read.fence + 1,
                       .owner = owner_,
                       .ticket = ticket_,
@@ -211,26 +209,26 @@ void Locks::Acquisition::enter(const Holder& read) {
     trying_.reset();
 }
 
-bool Locks::Acquisition::is_over() const {
+bool Acquisition::is_over() const {
     return options_.stop.stop_requested() ||
-           (options_.wait != for_ever && clock().steady_now() - began_ >= options_.wait);
+           (options_.wait != Locks::for_ever && clock().steady_now() - began_ >= options_.wait);
 }
 
-void Locks::Acquisition::pause(std::size_t distance) {
-    const Duration longest =
-        std::min({poll_longest, poll_shortest * static_cast<Duration::rep>(distance), l_.options_.time_to_live / 4});
+void Acquisition::pause(std::size_t distance) {
+    const Duration longest = std::min(
+        {poll_longest, poll_shortest * static_cast<Duration::rep>(distance), service_.options().time_to_live / 4});
     Duration delay = longest / 2;
-    delay += Duration(l_.runtime_.random.get().below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
-    if (options_.wait != for_ever) delay = std::min(delay, options_.wait - (clock().steady_now() - began_));
+    delay += Duration(service_.runtime().random.get().below(static_cast<std::uint64_t>((longest - delay).count()) + 1));
+    if (options_.wait != Locks::for_ever) delay = std::min(delay, options_.wait - (clock().steady_now() - began_));
     clock().sleep_for(delay, options_.stop);
 }
 
-void Locks::Acquisition::leave(const RetryPolicy& policy) {
+void Acquisition::leave(const RetryPolicy& policy) {
     std::vector<store::Write> writes;
     if (maybe_queued_) writes.push_back(locks::leave(name_, ticket_, owner_));
     if (trying_) writes.push_back(release(name_, *trying_));
-    for (Backoff backoff{policy, l_.runtime_}; !writes.empty();) {
-        const std::vector<store::WriteAnswer> answers = l_.store_->write(writes);
+    for (Backoff backoff{policy, service_.runtime()}; !writes.empty();) {
+        const std::vector<store::WriteAnswer> answers = service_.store().write(writes);
         for (std::size_t i = answers.size(); i-- > 0;) {
             if (!std::holds_alternative<Failure>(answers[i])) {
                 writes.erase(writes.begin() + static_cast<std::ptrdiff_t>(i));
@@ -242,10 +240,10 @@ void Locks::Acquisition::leave(const RetryPolicy& policy) {
     trying_.reset();
 }
 
-store::WriteAnswer Locks::Acquisition::write(const store::Write& write) {
-    store::WriteAnswer answer = l_.store_->write({&write, 1}).front();
+store::WriteAnswer Acquisition::write(const store::Write& write) {
+    store::WriteAnswer answer = service_.store().write({&write, 1}).front();
     if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
     return answer;
 }
 
-}  // namespace varve
+}  // namespace varve::locks

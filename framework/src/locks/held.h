@@ -1,9 +1,11 @@
 #pragma once
 
-#include <varve/locks/locks.h>
+#include "locks/lock_service.h"
+#include "transactions/plan.h"
+
+#include <varve/core/mutex.h>
 
 #include <atomic>
-#include <mutex>
 
 namespace varve::locks {
 
@@ -14,12 +16,15 @@ namespace varve::locks {
 class Held {
   public:
     /// `until`: when its time to live is over, counted from before it was entered.
-    Held(Locks& locks, std::string name, Holder holder, SteadyTime until, std::function<void()> on_lost);
+    Held(LockService& service, std::string name, Holder holder, SteadyTime until, std::function<void()> on_lost);
 
     const std::string& name() const { return name_; }
     const Holder& holder() const { return holder_; }  ///< as it was when it was entered
-    Locks& locks() const { return locks_; }
+    LockService& service() const { return service_; }
     std::stop_token lost() const { return lost_.get_token(); }
+
+    /// What a transaction must still find as it commits: the holder in its present revision.
+    transactions::RowRead condition() const { return {.key = holder_key(name_), .rev = holder_.revision()}; }
 
     bool is_lost();
     void check();
@@ -38,20 +43,20 @@ class Held {
     void refused(const Holder& current);
 
   private:
-    void lose(std::string why);
+    void lose(std::string why) VARVE_REQUIRES(mutex_);
     void over();
 
-    Locks& locks_;
+    LockService& service_;
     const std::string name_;
     const Holder holder_;
     const SteadyTime since_;
     const std::function<void()> on_lost_;
-    mutable std::recursive_mutex mutex_;
-    SteadyTime until_;       // guarded by mutex_
-    SteadyTime next_beat_;   // guarded by mutex_
-    Time stored_expiry_;     // guarded by mutex_
-    bool released_ = false;  // guarded by mutex_
-    std::string why_;        // guarded by mutex_; not empty: lost
+    mutable RecursiveMutex mutex_;
+    SteadyTime until_ VARVE_GUARDED_BY(mutex_);
+    SteadyTime next_beat_ VARVE_GUARDED_BY(mutex_);
+    Time stored_expiry_ VARVE_GUARDED_BY(mutex_);
+    bool released_ VARVE_GUARDED_BY(mutex_) = false;
+    std::string why_ VARVE_GUARDED_BY(mutex_);  // not empty: lost
     std::stop_source lost_;
 };
 

@@ -1,32 +1,16 @@
-#include "acquisition.h"
-#include "held.h"
-#include "sightings.h"
+#include "locks/lock_service.h"
 
 #include <varve/core/error.h>
-#include <varve/core/retry.h>
-
-#include <algorithm>
-#include <utility>
+#include <varve/locks/locks.h>
 
 namespace varve {
 
-using namespace locks;
+using locks::LockService;
 
 Locks::Locks(std::shared_ptr<store::ItemStore> store, const LocksOptions& options, Runtime runtime)
-    : store_(std::move(store)),
-      options_(options),
-      runtime_(runtime),
-      sightings_(std::make_unique<locks::Sightings>(runtime.clock, options.time_to_live)) {
-    if (options_.time_to_live <= Duration::zero()) throw InvalidError("a lock's time to live must be positive");
-}
+    : service_(std::make_unique<LockService>(std::move(store), options, runtime)) {}
 
 Locks::~Locks() = default;
-
-void Locks::ensure_table() {
-    if (table_ensured_) return;
-    store_->ensure_table(locks_table());
-    table_ensured_ = true;
-}
 
 Lock Locks::acquire(std::string_view name, const AcquireOptions& options) {
     if (std::optional<Lock> lock = try_acquire(name, options)) return std::move(*lock);
@@ -36,11 +20,7 @@ Lock Locks::acquire(std::string_view name, const AcquireOptions& options) {
 }
 
 std::optional<Lock> Locks::try_acquire(std::string_view name, const AcquireOptions& options) {
-    ensure_table();
-    Acquisition acquisition{*this, std::string{name}, options};
-    std::optional<Entered> entered = acquisition.run();
-    if (!entered) return std::nullopt;
-    return hold(std::string{name}, std::move(*entered), options);
+    return service_->try_acquire(name, options);
 }
 
 std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
@@ -52,181 +32,27 @@ std::vector<Lock> Locks::acquire_all(std::vector<std::string> names, const Acqui
 }
 
 std::optional<std::vector<Lock>> Locks::try_acquire_all(std::vector<std::string> names, const AcquireOptions& options) {
-    std::ranges::sort(names);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    const SteadyTime began = runtime_.clock.get().steady_now();
-    std::vector<Lock> locks;
-    for (const std::string& name : names) {
-        AcquireOptions rest = options;
-        if (rest.wait != for_ever) {
-            rest.wait = std::max(Duration::zero(), options.wait - (runtime_.clock.get().steady_now() - began));
-        }
-        std::optional<Lock> lock = try_acquire(name, rest);
-        if (!lock) return std::nullopt;
-        locks.push_back(std::move(*lock));
-    }
-    return locks;
+    return service_->try_acquire_all(std::move(names), options);
 }
 
 Locks::State Locks::inspect(std::string_view name) {
-    ensure_table();
-    State state;
-    store::Query query{.table = locks_table().name, .partition = std::string{name}};
-    do {
-        const store::Page page = store_->query(query);
-        for (const store::Record& record : page.records) {
-            if (const std::optional<Ticket> ticket = ticket_of(record.key)) {
-                state.queue.push_back({*ticket, decode_queued(record.key, record.item)});
-            } else if (record.key == holder_key(query.partition)) {
-                state.holder = decode_holder(record.key, record.item);
-            }
-        }
-        query.next = page.next;
-    } while (query.next);
-    return state;
+    return service_->inspect(name);
 }
 
-bool Locks::evict(std::string_view name, Ticket ticket) {
-    ensure_table();
-    const std::string of{name};
-    const std::vector<store::Key> keys{holder_key(of), queue_key(of, ticket)};
-    bool was_there = false;
-    for (Backoff backoff{RetryPolicy::waiting(options_.time_to_live), runtime_};;) {
-        const std::vector<std::optional<store::Item>> items = store_->read(keys);
-        const Holder holder = decode_holder(keys[0], items[0]);
-        std::vector<store::Write> writes;
-        if (!holder.is_free() && holder.ticket == ticket) writes.push_back(release(of, holder));
-        if (items[1]) writes.push_back(leave(of, ticket, decode_queued(keys[1], *items[1]).owner));
-        if (writes.empty()) return was_there;
-        was_there = true;
-        for (const store::WriteAnswer& answer : store_->write(writes)) {
-            const auto* failure = std::get_if<Failure>(&answer);
-            if (failure != nullptr && (!worth_repeating(*failure) || !backoff.next())) raise_certain(*failure);
-        }
-    }
+bool Locks::evict(std::string_view name, locks::Ticket ticket) {
+    return service_->evict(name, ticket);
 }
 
 bool Locks::collect_page() {
-    ensure_table();
-    const store::Page page = store_->scan({.table = locks_table().name, .next = std::exchange(collected_, {})});
-    std::vector<store::Write> removals;
-    for (const store::Record& record : page.records) {
-        try {
-            const std::optional<Ticket> ticket = ticket_of(record.key);
-            if (!ticket) continue;
-            const Queued row = decode_queued(record.key, record.item);
-            if (sightings_->is_over(record.key, row)) removals.push_back(clean(record.key.partition, *ticket, row));
-        } catch (const CorruptionError&) {
-            // Whoever takes that lock is told.
-        }
-    }
-    if (!removals.empty()) {
-        for (const store::WriteAnswer& answer : store_->write(removals)) {
-            metrics_.cleaned += std::holds_alternative<store::Applied>(answer) ? 1 : 0;
-        }
-    }
-    collected_ = page.next;
-    return !collected_;
-}
-
-Lock Locks::hold(const std::string& name, Entered entered, const AcquireOptions& options) {
-    ++metrics_.holding;
-    auto held = std::make_shared<Held>(*this, name, std::move(entered.holder), entered.until, options.on_lost);
-    const std::lock_guard lock{mutex_};
-    held_.push_back(held);
-    if (options_.heartbeat_thread && !heartbeats_.joinable()) {
-        heartbeats_ = std::jthread{[this](const std::stop_token& stop) { run(stop); }};
-    }
-    held_one_.notify_all();
-    return Lock{std::move(held)};
-}
-
-void Locks::let_go(Held& held) noexcept {
-    try {
-        {
-            const std::lock_guard lock{mutex_};
-            std::erase_if(held_, [&](const auto& one) { return one.get() == &held; });
-        }
-        std::vector<store::Write> writes{release(held.name(), held.holder()),
-                                         leave(held.name(), held.holder().ticket, held.holder().owner)};
-        for (Backoff backoff{RetryPolicy::waiting(options_.time_to_live / 4), runtime_};;) {
-            const std::vector<store::WriteAnswer> answers = store_->write(writes);
-            for (std::size_t i = answers.size(); i-- > 0;) {
-                if (!std::holds_alternative<Failure>(answers[i])) {
-                    writes.erase(writes.begin() + static_cast<std::ptrdiff_t>(i));
-                }
-            }
-            if (writes.empty() || !backoff.next()) return;
-        }
-    } catch (const std::exception& error) {
-        try_to_log(runtime_.log, LogLevel::info,
-                   [&] { return "the lock '" + held.name() + "' is left to expire: " + error.what(); });
-    } catch (...) {
-        // It expires by itself.
-    }
+    return service_->collect_page();
 }
 
 Duration Locks::beat() {
-    std::vector<std::shared_ptr<Held>> all;
-    {
-        const std::lock_guard lock{mutex_};
-        all = held_;
-    }
-    const SteadyTime now = runtime_.clock.get().steady_now();
-    struct Due {
-        std::shared_ptr<Held> held;
-        Holder next;
-    };
-    std::vector<Due> due;
-    std::vector<store::Write> writes;
-    for (const std::shared_ptr<Held>& held : all) {
-        std::optional<Holder> next = held->extended(now);
-        if (!next) continue;
-        writes.push_back(extend(held->name(), *next));
-        writes.push_back(extend(held->name(), next->ticket, {.owner = next->owner, .expires = next->expires}));
-        due.push_back({held, std::move(*next)});
-    }
-    std::vector<store::WriteAnswer> answers;
-    if (!writes.empty()) {
-        try {
-            answers = store_->write(writes);
-        } catch (const Error& error) {
-            answers.assign(writes.size(), Failure{error.kind(), true, error.what()});
-        }
-    }
-    for (std::size_t i = 0; i < due.size(); ++i) {
-        // The row in the queue keeps the place while the holder's item keeps the lock: only that one is asked.
-        const store::WriteAnswer& answer = answers[2 * i];
-        Held& held = *due[i].held;
-        if (std::holds_alternative<store::Applied>(answer)) {
-            held.confirmed(now, due[i].next.expires);
-        } else if (const auto* refused = std::get_if<store::Refused>(&answer)) {
-            held.refused(decode_holder(holder_key(held.name()), refused->current));
-        } else {
-            held.unanswered();
-        }
-    }
-    SteadyTime next = SteadyTime::max();
-    for (const std::shared_ptr<Held>& held : all) next = std::min(next, held->next_beat());
-    if (next == SteadyTime::max()) return options_.time_to_live / 4;
-    // Not longer: a lock that is entered meanwhile may have less of its time left.
-    return std::clamp<Duration>(next - runtime_.clock.get().steady_now(), std::chrono::milliseconds{1},
-                                std::max<Duration>(options_.time_to_live / 4, std::chrono::milliseconds{1}));
+    return service_->beat();
 }
 
-void Locks::run(const std::stop_token& stop) {
-    std::unique_lock lock{mutex_};
-    while (held_one_.wait(lock, stop, [this] { return !held_.empty(); }) && !stop.stop_requested()) {
-        lock.unlock();
-        try {
-            runtime_.clock.get().sleep_for(beat(), stop);
-        } catch (const std::exception& error) {
-            try_to_log(runtime_.log, LogLevel::error,
-                       [&] { return std::string{"a lock's heartbeat failed: "} + error.what(); });
-            runtime_.clock.get().sleep_for(options_.time_to_live / 16, stop);
-        }
-        lock.lock();
-    }
+const locks::Metrics& Locks::metrics() const {
+    return service_->metrics();
 }
 
 }  // namespace varve

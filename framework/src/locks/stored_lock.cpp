@@ -1,6 +1,7 @@
+#include "locks/stored_lock.h"
+
 #include <varve/core/error.h>
 #include <varve/core/json.h>
-#include <varve/locks/stored_lock.h>
 
 #include <charconv>
 #include <string_view>

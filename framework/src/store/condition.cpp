@@ -1,3 +1,5 @@
+#include "core/assert.h"
+
 #include <varve/store/condition.h>
 
 #include <algorithm>
@@ -58,7 +60,9 @@ bool holds(const Condition& condition, const Item* item) {
     switch (condition.op) {
         case Condition::Operator::all_of: return std::ranges::all_of(condition.operands, holds_here);
         case Condition::Operator::any_of: return std::ranges::any_of(condition.operands, holds_here);
-        case Condition::Operator::negation: return !holds(condition.operands.at(0), item);
+        case Condition::Operator::negation:
+            VARVE_ASSERT(condition.operands.size() == 1, "a negation has one operand");
+            return !holds(condition.operands.front(), item);
         case Condition::Operator::item_exists: return item != nullptr;
         case Condition::Operator::exists: return attribute() != nullptr;
         case Condition::Operator::equals: {

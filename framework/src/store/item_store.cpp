@@ -5,8 +5,20 @@
 
 namespace varve::store {
 
+FoundTogether ItemStore::read_together(std::span<const Key> keys, std::span<const Query> queries) {
+    FoundTogether found;
+    if (!keys.empty()) found.items = read(keys);
+    for (const Query& one : queries) found.pages.push_back(query(one));
+    return found;
+}
+
 std::vector<Change> ItemStore::changes(const std::string& table, Position, std::size_t) {
     throw InvalidError("this store keeps no order of changes (asked for table '" + table +
+                       "'); see Capabilities::ordered_changes");
+}
+
+Position ItemStore::last_change(const std::string& table) {
+    throw InvalidError("this store keeps no order of changes (asked for the last one in table '" + table +
                        "'); see Capabilities::ordered_changes");
 }
 

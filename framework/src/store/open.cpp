@@ -1,9 +1,11 @@
+#include <varve/core/error.h>
+#include <varve/core/mutex.h>
 #include <varve/core/suggest.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <algorithm>
 #include <charconv>
-#include <mutex>
 
 namespace varve {
 namespace store {
@@ -17,13 +19,13 @@ class Registry {
     }
 
     void add(Adapter adapter) {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         std::string scheme = adapter.scheme;
         adapters_.insert_or_assign(std::move(scheme), std::move(adapter));
     }
 
     Adapter find(const std::string& scheme) {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         const auto found = adapters_.find(scheme);
         if (found != adapters_.end()) return found->second;
         std::vector<std::string> known;
@@ -33,8 +35,8 @@ class Registry {
     }
 
   private:
-    std::mutex mutex_;
-    std::map<std::string, Adapter> adapters_;  // guarded by mutex_
+    Mutex mutex_;
+    std::map<std::string, Adapter> adapters_ VARVE_GUARDED_BY(mutex_);
 };
 
 std::string percent_decoded(std::string_view text) {

@@ -1,4 +1,4 @@
-#include "conformance.h"
+#include "testing/conformance.h"
 
 #include <varve/core/error.h>
 
@@ -147,6 +147,23 @@ void add_change_cases(Cases& cases) {
         require_order(changes, {{plain("a"), {}}, {plain("b"), {}}}, 0);
         require_equal(changes.back().position, Position{2}, "the last position");
         require_order(fresh.store->changes("numbers", 0, 10), {{number("a", 1), {}}}, 0);
+    });
+
+    cases.add("the_last_change_is_that_of_the_table_and_only_grows", [](FreshStore& fresh) {
+        need_changes(*fresh.store);
+        ensure_all(*fresh.store);
+        require_equal(fresh.store->last_change("plain"), Position{0}, "the last change of an empty table");
+        for (const char* name : {"a", "b", "a", "c"}) {
+            put(*fresh.store, plain(name));
+            require_equal(fresh.store->last_change("plain"), fresh.store->changes("plain", 0, 10).back().position,
+                          "the last change after a write");
+        }
+        require_equal(fresh.store->last_change("numbers"), Position{0}, "the last change of another table");
+        const Position last = fresh.store->last_change("plain");
+        erase(*fresh.store, plain("c"));
+        require(fresh.store->last_change("plain") >= last, "the last change went back when its item was erased");
+        put(*fresh.store, plain("d"));
+        require(fresh.store->last_change("plain") > last, "a position was given twice");
     });
 
     cases.add("no_smaller_position_appears_after_a_larger_one", [](FreshStore& fresh) {

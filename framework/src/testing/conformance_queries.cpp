@@ -1,4 +1,4 @@
-#include "conformance.h"
+#include "testing/conformance.h"
 
 #include <varve/core/error.h>
 
@@ -169,6 +169,44 @@ void add_query_cases(Cases& cases) {
             for (int i = 0; i < 20; ++i) expected[static_cast<std::size_t>(i)] = descending ? 19 - i : i;
             require(seen == expected, "a query whose records are erased page by page skips or repeats some");
         }
+    });
+
+    cases.add("what_is_read_together_is_what_each_read_finds", [](FreshStore& fresh) {
+        ensure_all(*fresh.store);
+        const auto records = fill_numbers(*fresh.store);
+        put(*fresh.store, plain("a"), {{"n", std::int64_t{1}}});
+        put(*fresh.store, word("p", "w"), {{"n", std::int64_t{2}}});
+        const std::vector<Key> keys{plain("a"),     plain("nobody"), number("p", 5),
+                                    number("p", 2), plain("a"),      word("p", "w")};
+        const std::vector<Query> queries{
+            {.table = "numbers", .partition = "p"},
+            {.table = "words", .partition = "p"},
+            {.table = "numbers", .partition = "p", .descending = true, .limit = 2},
+            {.table = "numbers", .partition = "nobody"},
+            {.table = "numbers", .partition = "p", .first = std::int64_t{9}, .last = std::int64_t{2}},
+            {.table = "numbers", .partition = "p", .first = std::int64_t{2}, .last = std::int64_t{9}}};
+        const auto same = [&](std::span<const Key> some, std::span<const Query> ranges) {
+            const FoundTogether found = fresh.store->read_together(some, ranges);
+            require_equal(found.items.size(), some.size(), "answers to the keys");
+            require_equal(found.pages.size(), ranges.size(), "answers to the queries");
+            for (std::size_t i = 0; i < some.size(); ++i)
+                require_equal(found.items[i], read_one(*fresh.store, some[i]), "the item " + to_string(some[i]));
+            for (std::size_t i = 0; i < ranges.size(); ++i) {
+                std::vector<Record> all = found.pages[i].records;
+                Query rest = ranges[i];
+                rest.next = found.pages[i].next;
+                if (rest.next) std::ranges::move(query_all(*fresh.store, rest), std::back_inserter(all));
+                require_equal(all, query_all(*fresh.store, ranges[i]), "the pages of query " + std::to_string(i));
+            }
+        };
+        same(keys, queries);
+        same(keys, {});
+        same({}, queries);
+        same(std::span{keys}.first(1), std::span{queries}.first(1));
+        same({}, {});
+        require_throws<InvalidError>(
+            [&] { (void)fresh.store->read_together(keys, std::vector<Query>{{.table = "none", .partition = "p"}}); },
+            "a query of a table that nobody ensured");
     });
 
     cases.add("a_query_of_nothing_is_empty", [](FreshStore& fresh) {

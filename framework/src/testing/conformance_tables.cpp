@@ -1,4 +1,4 @@
-#include "conformance.h"
+#include "testing/conformance.h"
 
 #include <varve/core/error.h>
 

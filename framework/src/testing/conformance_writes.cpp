@@ -1,4 +1,4 @@
-#include "conformance.h"
+#include "testing/conformance.h"
 
 #include <varve/core/error.h>
 
@@ -164,6 +164,35 @@ void add_write_cases(Cases& cases) {
         refuse({{.key = {.table = "nowhere", .partition = "a"}, .action = Put{}}}, "a write to an unknown table");
         refuse({{.key = plain(""), .action = Put{}}}, "a write to a key that does not fit");
         refuse({{.key = plain("a"), .action = Put{{{"id", 1}}}}}, "a write of a key attribute");
+    });
+
+    cases.add("an_item_that_cannot_be_read_costs_no_other_write_its_answer", [](FreshStore& fresh) {
+        if (!fresh.damage) throw CaseSkipped("nothing is stored that could be spoilt");
+        ensure_all(*fresh.store);
+        for (const char* id : {"damaged", "there"}) put(*fresh.store, plain(id), {{"n", std::int64_t{1}}});
+        fresh.damage(plain("damaged"));
+        require_throws<CorruptionError>([&] { (void)read_one(*fresh.store, plain("damaged")); }, "a read of it");
+
+        const auto create = [](const char* id) { return Write{plain(id), Put{}, !item_exists()}; };
+        const std::vector<WriteAnswer> answers =
+            fresh.store->write(std::vector{create("a"), create("damaged"), create("there"), create("b")});
+        require_equal(answers.size(), std::size_t{4}, "answers");
+        require(applied(answers[0]) && applied(answers[3]),
+                "the writes that nothing stood against: " + to_text(answers[0]) + ", " + to_text(answers[3]));
+        require(refused(answers[2]), "the one that an item refuses: " + to_text(answers[2]));
+        const auto* failure = std::get_if<Failure>(&answers[1]);
+        require(failure != nullptr && failure->kind == ErrorKind::corruption && !failure->in_doubt,
+                "the one that the damaged item refuses: " + to_text(answers[1]));
+        require_mentions(failure->message, "damaged");
+        for (const char* id : {"a", "b"}) require(read_one(*fresh.store, plain(id)).has_value(), "what was applied");
+
+        if (fresh.store->capabilities().atomic_writes_max == 0) return;
+        const AtomicAnswer atomic = fresh.store->write_atomically(std::vector{create("c"), create("damaged")});
+        failure = std::get_if<Failure>(&atomic);
+        require(failure != nullptr && failure->kind == ErrorKind::corruption && !failure->in_doubt,
+                "an atomic batch that the damaged item refuses");
+        require_mentions(failure->message, "damaged");
+        require(!read_one(*fresh.store, plain("c")), "it is applied in part");
     });
 
     cases.add("an_item_may_be_as_large_as_the_limit", [](FreshStore& fresh) {

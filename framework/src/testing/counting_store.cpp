@@ -1,4 +1,4 @@
-#include "describe.h"
+#include "testing/describe.h"
 
 #include <varve/testing/counting_store.h>
 
@@ -106,6 +106,23 @@ store::Page CountingStore::query(const store::Query& query) {
     return page;
 }
 
+store::FoundTogether CountingStore::read_together(std::span<const store::Key> keys,
+                                                  std::span<const store::Query> queries) {
+    count([&](RequestCounts& counts) {
+        counts.joint_reads += 1;
+        counts.reads += keys.size();
+        counts.joint_queries += queries.size();
+    });
+    auto found = inner_->read_together(keys, queries);
+    record([&] {
+        std::vector<std::string> asked;
+        for (const store::Key& key : keys) asked.push_back(to_string(key));
+        for (const store::Query& query : queries) asked.push_back("range " + query.table + "/" + query.partition);
+        return "read together: " + joined(asked, [](const std::string& one) { return one; });
+    });
+    return found;
+}
+
 store::Page CountingStore::scan(const store::Scan& scan) {
     count([](RequestCounts& counts) { counts.scans += 1; });
     auto page = inner_->scan(scan);
@@ -124,6 +141,13 @@ std::vector<store::Change> CountingStore::changes(const std::string& table, stor
     auto found = inner_->changes(table, after, limit);
     record([&] { return "changes: " + table + " after " + std::to_string(after); });
     return found;
+}
+
+store::Position CountingStore::last_change(const std::string& table) {
+    count([](RequestCounts& counts) { counts.change_reads += 1; });
+    const store::Position last = inner_->last_change(table);
+    record([&] { return "last change: " + table; });
+    return last;
 }
 
 store::AtomicAnswer CountingStore::write_atomically(std::span<const store::Write> writes) {

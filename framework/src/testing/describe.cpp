@@ -1,4 +1,4 @@
-#include "describe.h"
+#include "testing/describe.h"
 
 namespace varve::testing::detail {
 

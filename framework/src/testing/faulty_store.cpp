@@ -1,4 +1,4 @@
-#include "describe.h"
+#include "testing/describe.h"
 
 #include <varve/core/error.h>
 #include <varve/testing/faulty_store.h>
@@ -141,7 +141,7 @@ std::uint64_t FaultyStore::requests() const {
 }
 
 void FaultyStore::tell(const RequestInfo& info) const {
-    if (hook_ && hook_(info) == Verdict::stop) throw ProcessStopped{info.number};
+    if (hook_ && hook_(info) == Next::stop) throw ProcessStopped{info.number};
 }
 
 RequestInfo FaultyStore::begin(RequestInfo::Kind kind, std::span<const Write> writes) {
@@ -239,6 +239,10 @@ Answer FaultyStore::send(std::span<const Write> writes, bool& in_vain, Apply app
         end(info);
         return answer;
     }
+    if (network_.happens(&FaultRates::answered_again, &FaultCounts::answered_again)) {
+        network_.world_.clock.sleep_for(network_.up_to(network_.times_.latency_max));
+        answer = apply_now();
+    }
     network_.arrived(request);
     network_.maybe_deliver_again(request);
     end(info);
@@ -294,9 +298,13 @@ std::vector<WriteAnswer> FaultyStore::write(std::span<const Write> writes) {
 }
 
 AtomicAnswer FaultyStore::write_atomically(std::span<const Write> writes) {
-    if (disguise_.no_atomic_writes) return ItemStore::write_atomically(writes);
+    if (disguise_.atomic_writes_max == 0) return ItemStore::write_atomically(writes);
     if (writes.empty()) return inner_->write_atomically(writes);
     check_batch(writes, Batch::atomic);
+    if (writes.size() > disguise_.atomic_writes_max) {
+        throw InvalidError("an atomic batch of " + std::to_string(writes.size()) + " writes, at most " +
+                           std::to_string(disguise_.atomic_writes_max) + " are allowed");
+    }
     bool in_vain = false;
     AtomicAnswer answer = send<AtomicAnswer>(writes, in_vain, [&] { return inner_->write_atomically(writes); });
     if (in_vain) network_.wait_in_vain();
@@ -344,7 +352,7 @@ Page FaultyStore::scan(const Scan& scan) {
 Capabilities FaultyStore::capabilities() const {
     Capabilities capabilities = inner_->capabilities();
     capabilities.item_bytes_max = std::min(capabilities.item_bytes_max, disguise_.item_bytes_max);
-    if (disguise_.no_atomic_writes) capabilities.atomic_writes_max = 0;
+    capabilities.atomic_writes_max = std::min(capabilities.atomic_writes_max, disguise_.atomic_writes_max);
     if (disguise_.no_changes) capabilities.ordered_changes = false;
     return capabilities;
 }
@@ -352,6 +360,11 @@ Capabilities FaultyStore::capabilities() const {
 std::vector<Change> FaultyStore::changes(const std::string& table, Position after, std::size_t limit) {
     if (disguise_.no_changes) return ItemStore::changes(table, after, limit);
     return ask(RequestInfo::Kind::changes, [&] { return inner_->changes(table, after, limit); });
+}
+
+Position FaultyStore::last_change(const std::string& table) {
+    if (disguise_.no_changes) return ItemStore::last_change(table);
+    return ask(RequestInfo::Kind::changes, [&] { return inner_->last_change(table); });
 }
 
 }  // namespace varve::testing

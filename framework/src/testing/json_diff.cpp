@@ -1,4 +1,4 @@
-#include "json_diff.h"
+#include "testing/json_diff.h"
 
 #include <varve/core/error.h>
 #include <varve/core/json.h>

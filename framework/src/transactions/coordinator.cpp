@@ -1,7 +1,9 @@
-#include "attempt.h"
-#include "ended_writes.h"
-#include "finaliser.h"
-#include "handle.h"
+#include "core/planted_faults.h"
+#include "transactions/bell.h"
+#include "transactions/commit/committer.h"
+#include "transactions/ended_writes.h"
+#include "transactions/finaliser.h"
+#include "transactions/handle.h"
 
 #include <varve/core/error.h>
 
@@ -30,26 +32,52 @@ Options checked(const Options& options) {
 
 }  // namespace
 
-Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options)
+Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options,
+                         bool announces)
     : store_(store),
       capabilities_(store.capabilities()),
       runtime_(runtime),
       options_(checked(options)),
+      announces_(announces),
       resolver_(store, runtime, options, metrics_),
       reader_(store, resolver_, runtime),
-      finaliser_(std::make_unique<Finaliser>(store, background)),
+      finaliser_(std::make_unique<Finaliser>(store, background, runtime, options)),
       ended_writes_(std::make_unique<EndedWrites>()),
       in_doubt_without_memory_(std::make_exception_ptr(
           InDoubtError("whether a transaction has committed is not known: there was no memory left to find out"))) {}
 
 Coordinator::~Coordinator() = default;
 
-Verdict Coordinator::resolve(std::string_view transaction) {
-    return resolver_.end(claim_of_handle(transaction));
+bool Coordinator::marks_done() const {
+    return !capabilities_.ordered_changes || planted(PlantedFault::a_committed_slot_is_written_again);
 }
 
-std::variant<Commit, Conflict> Coordinator::commit(const Plan& plan, const std::string& tx, Time since) {
-    return Attempt{*this, plan, tx, since}.run();
+Verdict Coordinator::resolve(const TransactionHandle& transaction) {
+    const Claim claim = claim_of(transaction);
+    const Verdict verdict = resolver_.resolve(claim);
+    if (announces_ && verdict == Verdict::committed) {
+        // Its owner may have died before it could.
+        const store::Write bell = ring(bell_for(claim.tx, claim.primary));
+        const store::WriteAnswer answer = store_.write({&bell, 1}).front();
+        if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
+    }
+    return verdict;
+}
+
+void Coordinator::let_go(std::vector<store::Write> undoes) {
+    const std::vector<store::WriteAnswer> answers = store_.write(undoes);
+    Finaliser::Work left{.tx = {}, .placed = {}, .finalised = {}, .done = {}};
+    for (std::size_t i = 0; i < undoes.size(); ++i) {
+        const auto* failure = std::get_if<Failure>(&answers[i]);
+        if (failure != nullptr && worth_repeating(*failure))
+            left.placed.push_back({.write = std::move(undoes[i]), .tells = false, .leaves_something = false});
+    }
+    if (!left.placed.empty()) finaliser_->add(std::move(left));
+}
+
+std::variant<Conflict, Commit> Coordinator::commit(const Plan& plan, const std::string& tx, Time since,
+                                                   SteadyTime until) {
+    return Committer{*this, plan, tx, {.since = since, .until = until}}.run();
 }
 
 }  // namespace varve::transactions

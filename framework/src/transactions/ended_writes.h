@@ -1,7 +1,8 @@
 #pragma once
 
+#include <varve/core/mutex.h>
+
 #include <deque>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -15,7 +16,7 @@ namespace varve::transactions {
 class EndedWrites {
   public:
     void add(const std::string& id) {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         if (!ids_.insert(id).second) return;
         in_order_.push_back(id);
         if (in_order_.size() <= size_max) return;
@@ -24,16 +25,16 @@ class EndedWrites {
     }
 
     bool contains(const std::string& id) const {
-        const std::lock_guard lock{mutex_};
+        const MutexLock lock{mutex_};
         return ids_.contains(id);
     }
 
   private:
     static constexpr std::size_t size_max = 2000;
 
-    mutable std::mutex mutex_;
-    std::set<std::string> ids_;         // guarded by mutex_
-    std::deque<std::string> in_order_;  // guarded by mutex_
+    mutable Mutex mutex_;
+    std::set<std::string> ids_ VARVE_GUARDED_BY(mutex_);
+    std::deque<std::string> in_order_ VARVE_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::transactions

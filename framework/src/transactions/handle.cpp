@@ -1,7 +1,8 @@
-#include "handle.h"
+#include "transactions/handle.h"
+
+#include "transactions/slot.h"
 
 #include <varve/core/error.h>
-#include <varve/transactions/slot.h>
 
 #include <charconv>
 #include <optional>
@@ -28,19 +29,18 @@ std::optional<std::int64_t> number(std::optional<std::string_view> text) {
 
 }  // namespace
 
-std::string handle_of(const Claim& claim) {
-    return claim.tx + "@" + std::to_string(claim.primary_epoch) + "/" + std::to_string(version_of(claim.primary)) +
-           "/" + claim.primary.partition;
+TransactionHandle handle_of(const Claim& claim) {
+    return TransactionHandle{claim.tx + "@" + std::to_string(claim.primary_epoch) + "/" +
+                             std::to_string(version_of(claim.primary)) + "/" + claim.primary.partition};
 }
 
-Claim claim_of_handle(std::string_view handle) {
-    std::string_view stream = handle;
+Claim claim_of(const TransactionHandle& handle) {
+    std::string_view stream = handle.text();
     const std::optional<std::string_view> tx = take_until('@', stream);
     const std::optional<Epoch> epoch = number(take_until('/', stream));
     const std::optional<Version> version = number(take_until('/', stream));
     if (!tx || tx->empty() || !epoch || *epoch < 0 || !version || *version < 1 || stream.empty()) {
-        throw InvalidError("'" + std::string{handle} +
-                           "' is no transaction's handle; take it from InDoubtError::transaction()");
+        throw InvalidError("'" + handle.text() + "' is no transaction's handle; take it from InDoubtError::handle()");
     }
     return {.tx = std::string{*tx},
             .primary = slot_key(std::string{stream}, *version),

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <varve/transactions/claim.h>
+#include "transactions/claim.h"
 
-#include <string>
-#include <string_view>
+#include <varve/core/error.h>
 
 namespace varve::transactions {
 
@@ -12,9 +11,9 @@ namespace varve::transactions {
 //     handle := tx "@" epoch "/" version "/" stream       (of the primary slot; epoch >= 0, version >= 1)
 
 /// The handle of the transaction that leaves this claim.
-std::string handle_of(const Claim& claim);
+TransactionHandle handle_of(const Claim& claim);
 
 /// As much of the claim as a handle says. InvalidError for a text that is none.
-Claim claim_of_handle(std::string_view handle);
+Claim claim_of(const TransactionHandle& handle);
 
 }  // namespace varve::transactions

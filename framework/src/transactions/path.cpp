@@ -1,4 +1,4 @@
-#include <varve/transactions/path.h>
+#include <varve/transactions/outcome.h>
 
 namespace varve::transactions {
 

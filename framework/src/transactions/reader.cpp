@@ -1,10 +1,12 @@
-#include "mutants.h"
+#include "transactions/reader.h"
+
+#include "core/planted_faults.h"
 
 #include <varve/core/error.h>
-#include <varve/transactions/reader.h>
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace varve::transactions {
 namespace {
@@ -15,6 +17,13 @@ constexpr RetryPolicy snapshot_policy{.first_delay = std::chrono::milliseconds{1
                                       .delay_max = std::chrono::milliseconds{20},
                                       .attempts_max = 200,
                                       .time_max = std::chrono::seconds{10}};
+
+[[noreturn]] void throw_never_still(const std::string& message, const store::Key& changed, const Backoff& backoff) {
+    ConflictDetails details = lost_at(changed);
+    details.attempts = backoff.attempts();
+    details.met = store::to_string(changed) + " has changed between two reads";
+    throw ConflictError(message, std::move(details));
+}
 
 /// Puts a stream together, slot after slot.
 class Assembly {
@@ -71,11 +80,11 @@ class Assembly {
 
 }  // namespace
 
-StreamRead Reader::stream(const std::string& stream, Version first, Version last) {
+StreamRead Reader::stream(const std::string& stream, Version first, Version last, std::optional<store::Page> read) {
     Assembly assembly{resolver_, first};
     store::Query query{.table = events_table().name, .partition = stream, .first = first, .last = last};
     for (;;) {
-        store::Page page = store_.query(query);
+        store::Page page = read ? *std::exchange(read, std::nullopt) : store_.query(query);
         const bool whole =
             std::ranges::all_of(page.records, [&](store::Record& record) { return assembly.take(std::move(record)); });
         if (whole && !page.next) return std::move(assembly.read);
@@ -123,7 +132,7 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
     for (std::size_t i = 0; i < keys.size(); ++i) {
         Row row = decode_row(keys[i], items[i]);
         images.push_back(std::move(row.image));
-        if (!row.intent) continue;
+        if (!row.intent || row.intent->reserved) continue;  // what is only held stays as it is, however that ends
         if (isolation == Isolation::uncommitted) {
             images.back() = after_image(*row.intent, resolver_.tombstone_expiry());
         } else {
@@ -139,10 +148,11 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
         const Slot slot = decode_slot(primaries[i], std::move(found[i]));
         for (const auto& [index, intent] : intents[primaries[i]]) {
             const Verdict verdict = judge(intent.claim, slot);
-            if (VARVE_MUTANT("a reader ignores committed intents")) continue;
-            if (verdict == Verdict::committed || (VARVE_MUTANT("a dirty reader") && verdict == Verdict::undecided)) {
+            if (planted(PlantedFault::a_reader_ignores_committed_intents)) continue;
+            if (verdict == Verdict::committed ||
+                (planted(PlantedFault::a_dirty_reader) && verdict == Verdict::undecided)) {
                 Image after = after_image(intent, resolver_.tombstone_expiry());
-                if (VARVE_MUTANT("a snapshot compares the raw revisions")) after.rev = images[index].rev;
+                if (planted(PlantedFault::a_snapshot_compares_the_raw_revisions)) after.rev = images[index].rev;
                 images[index] = std::move(after);
             }
         }
@@ -153,29 +163,46 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
 std::vector<Image> Reader::rows(std::span<const store::Key> keys, Isolation isolation) {
     const auto once = [&] { return images(keys, store_.read(keys), isolation); };
     std::vector<Image> read = once();
-    if (isolation != Isolation::snapshot || keys.size() < 2 || VARVE_MUTANT("a snapshot of one round")) return read;
+    if (isolation != Isolation::snapshot || keys.size() < 2 || planted(PlantedFault::a_snapshot_of_one_round))
+        return read;
     for (Backoff backoff{snapshot_policy, runtime_};;) {
         std::vector<Image> again = once();
-        const bool same = std::equal(read.begin(), read.end(), again.begin(),
-                                     [](const Image& a, const Image& b) { return a.rev == b.rev; });
-        if (same) return again;
+        const auto [moved, now] = std::mismatch(read.begin(), read.end(), again.begin(),
+                                                [](const Image& a, const Image& b) { return a.rev == b.rev; });
+        if (moved == read.end()) return again;
+        const auto changed = static_cast<std::size_t>(moved - read.begin());
         read = std::move(again);
-        if (!backoff.next_at_once()) {
-            throw ConflictError("no moment could be found at which all " + std::to_string(keys.size()) +
-                                " rows, of them " + store::to_string(keys.front()) +
-                                ", held still; read fewer at a time, or inside a transaction");
+        if (!backoff.next_without_delay()) {
+            throw_never_still("no moment could be found at which all " + std::to_string(keys.size()) +
+                                  " rows, of them " + store::to_string(keys[changed]) +
+                                  ", held still; read fewer at a time, or inside a transaction",
+                              keys[changed], backoff);
         }
     }
 }
 
-std::vector<store::Record> Reader::raw(store::Query query) {
-    std::vector<store::Record> records;
-    do {
+store::Query up_to(store::Query query, const std::optional<store::SortKey>& stopped_at) {
+    if (stopped_at) (query.descending ? query.first : query.last) = *stopped_at;
+    return query;
+}
+
+Reader::Raw Reader::raw(store::Query query, std::size_t limit) {
+    Raw read;
+    const std::size_t page_max = query.limit;
+    query.limit = std::min(limit, page_max);
+    for (std::size_t there = 0;;) {
         store::Page page = store_.query(query);
-        std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
+        for (std::size_t i = 0; i < page.records.size(); ++i) {
+            if (!is_tombstone(page.records[i].item)) ++there;
+            read.records.push_back(std::move(page.records[i]));
+            if (there < limit || (i + 1 == page.records.size() && !page.next)) continue;
+            read.stopped_at = read.records.back().key.sort;
+            return read;
+        }
+        if (!page.next) return read;
         query.next = std::move(page.next);
-    } while (query.next);
-    return records;
+        query.limit = page_max;
+    }
 }
 
 std::vector<Reader::FoundRow> Reader::found(std::vector<store::Record> records, Isolation isolation) {
@@ -193,33 +220,44 @@ std::vector<Reader::FoundRow> Reader::found(std::vector<store::Record> records, 
     return rows;
 }
 
-std::vector<Reader::FoundRow> Reader::range(const store::Query& query, Isolation isolation) {
-    std::vector<FoundRow> read = found(raw(query), isolation);
+Reader::FoundRange Reader::range(const store::Query& whole, Isolation isolation, std::size_t limit) {
+    Raw first = raw(whole, limit);
+    FoundRange read{found(std::move(first.records), isolation), std::move(first.stopped_at)};
     if (isolation != Isolation::snapshot) return read;
+    const store::Query query = up_to(whole, read.stopped_at);
     for (Backoff backoff{snapshot_policy, runtime_};;) {
-        std::vector<FoundRow> again = found(raw(query), isolation);
-        const bool same =
-            std::equal(read.begin(), read.end(), again.begin(), again.end(),
-                       [](const auto& a, const auto& b) { return a.key == b.key && a.image.rev == b.image.rev; });
-        if (same) return again;
-        read = std::move(again);
-        if (!backoff.next_at_once()) {
-            throw ConflictError("no moment could be found at which the rows of " + query.table + "/" + query.partition +
-                                " held still; read a smaller range, or inside a transaction");
+        std::vector<FoundRow> again = found(raw(query).records, isolation);
+        const auto [before, now] =
+            std::mismatch(read.rows.begin(), read.rows.end(), again.begin(), again.end(),
+                          [](const auto& a, const auto& b) { return a.key == b.key && a.image.rev == b.image.rev; });
+        if (before == read.rows.end() && now == again.end()) return read;
+        const store::Key changed = now == again.end() ? before->key : now->key;
+        read.rows = std::move(again);
+        if (!backoff.next_without_delay()) {
+            throw_never_still("no moment could be found at which the rows of " + query.table + "/" + query.partition +
+                                  ", of them " + store::to_string(changed) +
+                                  ", held still; read a smaller range, or inside a transaction",
+                              changed, backoff);
         }
     }
 }
 
-std::vector<Reader::FoundRow> Reader::scan(const std::string& table, Isolation isolation) {
-    std::vector<FoundRow> rows;
-    store::Scan scan{.table = table};
-    do {
+Reader::Scanned Reader::scan(const std::string& table, Isolation isolation, std::size_t limit,
+                             std::optional<std::string> next) {
+    Scanned read;
+    store::Scan scan{.table = table, .next = std::move(next)};
+    const std::size_t page_max = scan.limit;
+    for (std::size_t there = 0; there < limit;) {
+        scan.limit = std::min(limit - there, page_max);
         store::Page page = store_.scan(scan);
-        std::vector<FoundRow> some = found(std::move(page.records), isolation);
-        std::move(some.begin(), some.end(), std::back_inserter(rows));
-        scan.next = std::move(page.next);
-    } while (scan.next);
-    return rows;
+        for (FoundRow& row : found(std::move(page.records), isolation)) {
+            if (row.image.data) ++there;
+            read.rows.push_back(std::move(row));
+        }
+        read.next = scan.next = std::move(page.next);
+        if (!read.next) break;
+    }
+    return read;
 }
 
 }  // namespace varve::transactions

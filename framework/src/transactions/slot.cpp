@@ -1,9 +1,11 @@
-#include "attributes.h"
-#include "mutants.h"
+#include "transactions/slot.h"
+
+#include "core/assert.h"
+#include "core/planted_faults.h"
+#include "transactions/attributes.h"
 
 #include <varve/core/error.h>
 #include <varve/core/json.h>
-#include <varve/transactions/slot.h>
 
 namespace varve::transactions {
 namespace {
@@ -29,7 +31,9 @@ struct Participant {
     std::optional<std::string> sort;
 };
 
-std::string encode(const std::vector<store::Key>& keys) {
+}  // namespace
+
+std::string encode_participants(const std::vector<store::Key>& keys) {
     std::vector<Participant> participants;
     for (const store::Key& key : keys) {
         Participant& one = participants.emplace_back(Participant{key.table, key.partition, {}, {}});
@@ -58,26 +62,32 @@ std::vector<store::Key> decode_participants(const store::Key& key, const std::st
     return keys;
 }
 
+namespace {
+
 bool is_one(const store::Key& key, const store::Item& item, const char* attribute) {
     return integer_of(key, item, attribute, {1, 1}) != nullptr;
 }
 
 store::Item committed_item(const Committed& content) {
+    VARVE_ASSERT(!content.write_id.empty(), "every committed slot has a write id");
+    VARVE_ASSERT(content.continued == 0 || content.participants.empty(), "a list of participants has one place");
+    VARVE_ASSERT(content.continued <= continued_max, "a list of participants is continued as far as it can be read");
     store::Item item = content.payload;
     item.insert_or_assign(state_attribute, committed_state);
     item.insert_or_assign(write_id_attribute, content.write_id);
-    if (!content.participants.empty()) item.insert_or_assign(participants_attribute, encode(content.participants));
+    if (!content.participants.empty())
+        item.insert_or_assign(participants_attribute, encode_participants(content.participants));
     if (content.continued > 0) item.insert_or_assign(continued_attribute, content.continued);
     return item;
 }
 
 store::Item void_item(Epoch epoch) {
-    if (VARVE_MUTANT("a void that does not raise the epoch")) epoch = 1;
+    if (planted(PlantedFault::a_void_that_does_not_raise_the_epoch)) epoch = 1;
     return {{state_attribute, void_state}, {epoch_attribute, epoch}};
 }
 
 store::Condition pending_by(const std::string& tx) {
-    if (VARVE_MUTANT("a slot's undo and finalise do not check the transaction"))
+    if (planted(PlantedFault::a_slots_undo_and_finalise_do_not_check_the_transaction))
         return store::equals(state_attribute, pending_state);
     return store::equals(state_attribute, pending_state) && claimed_by(tx);
 }
@@ -97,7 +107,9 @@ store::Key slot_key(std::string stream, Version version) {
 }
 
 Version version_of(const store::Key& slot) {
-    return std::get<std::int64_t>(slot.sort);
+    const auto* version = std::get_if<std::int64_t>(&slot.sort);
+    if (version == nullptr) throw_damaged(slot, "is no slot of a stream: it has no version");
+    return *version;
 }
 
 ConflictDetails lost_at(const store::Key& key) {
@@ -168,6 +180,11 @@ Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
     throw_damaged(key, "is in state '" + *state + "'");
 }
 
+const std::string* committed_by(const store::Item& slot) {
+    const std::string* state = store::text(slot, state_attribute);
+    return state != nullptr && *state == committed_state ? store::text(slot, write_id_attribute) : nullptr;
+}
+
 Free free_slot(const store::Key& key, const Slot& slot) {
     const auto* free = std::get_if<Free>(&slot);
     if (free == nullptr) throw_damaged(key, "is in a state that nobody expects there");
@@ -181,7 +198,7 @@ Pending pending_slot(const store::Key& key, Slot slot) {
 }
 
 store::Condition free_at(Epoch epoch) {
-    if (VARVE_MUTANT("a void of any epoch is accepted")) return free_at_any_epoch();
+    if (planted(PlantedFault::a_void_of_any_epoch_is_accepted)) return free_at_any_epoch();
     if (epoch == 0) return !store::item_exists();
     return store::equals(state_attribute, void_state) && store::equals(epoch_attribute, epoch);
 }
@@ -191,6 +208,10 @@ store::Condition free_at_any_epoch() {
 }
 
 store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim, const store::Item& payload) {
+    VARVE_ASSERT(!claim.tx.empty(), "every claim names its transaction");
+    VARVE_ASSERT(version_of(key) >= 1, "a stream's slots are counted from 1");
+    VARVE_ASSERT(key != claim.primary || epoch == claim.primary_epoch,
+                 "a primary is prepared at the epoch that its claims expect");
     store::Item item = payload;
     item.insert_or_assign(state_attribute, pending_state);
     item.insert_or_assign(epoch_attribute, epoch);
@@ -202,7 +223,7 @@ store::Write prepare_slot(const store::Key& key, Epoch epoch, const Claim& claim
 store::Write write_part(const store::Key& key, const Part& part) {
     store::Item item{{state_attribute, part_state},
                      {write_id_attribute, part.write_id},
-                     {participants_attribute, encode(part.participants)}};
+                     {participants_attribute, encode_participants(part.participants)}};
     return {key, store::Put{std::move(item)}, free_at(0)};
 }
 
@@ -231,11 +252,13 @@ store::Write finalise_slot(const store::Key& key, const std::string& tx) {
 }
 
 store::Write undo_slot(const store::Key& key, const std::string& tx, Epoch epoch) {
+    VARVE_ASSERT(epoch >= 0 && epoch < epoch_max, "an epoch has room to grow");
     // Its own epoch, too: the transaction may have been cleared here and have come back at a higher one meanwhile.
     return {key, store::Put{void_item(epoch + 1)}, pending_by(tx) && store::equals(epoch_attribute, epoch)};
 }
 
 store::Write fence_free_slot(const store::Key& key, Epoch epoch) {
+    VARVE_ASSERT(epoch >= 0 && epoch < epoch_max, "an epoch has room to grow");
     return {key, store::Put{void_item(epoch + 1)}, free_at(epoch)};
 }
 

@@ -1,6 +1,6 @@
-#include "sweeper_source.h"
+#include "transactions/sweep_changes.h"
 
-#include <varve/transactions/system_table.h>
+#include "transactions/system_table.h"
 
 #include <algorithm>
 
@@ -13,14 +13,15 @@ store::Key checkpoint_key(const char* of, const std::string& table) {
 
 }  // namespace
 
-Sweeper::Changes::Changes(Coordinator& coordinator, std::vector<std::string> tables) : Source(coordinator) {
+Sweeper::Changes::Changes(Coordinator& coordinator, std::vector<std::string> tables)
+    : coordinator_(coordinator), settler_(coordinator), tombstones_(coordinator) {
     for (std::string& name : tables) tables_.push_back({.name = std::move(name)});
     std::vector<store::Key> keys;
     for (const Table& table : tables_) {
         keys.push_back(checkpoint_key("sweeper", table.name));
         keys.push_back(checkpoint_key("collector", table.name));
     }
-    const std::vector<std::optional<store::Item>> items = c_.store().read(keys);
+    const std::vector<std::optional<store::Item>> items = coordinator_.store().read(keys);
     const auto position = [&](std::size_t i) -> store::Position {
         const std::int64_t* saved = items[i] ? store::integer(*items[i], "position") : nullptr;
         return saved ? static_cast<store::Position>(*saved) : 0;
@@ -51,14 +52,15 @@ std::size_t Sweeper::Changes::sweep() {
 }
 
 bool Sweeper::Changes::read_changes(Table& table) {
-    const SteadyTime now = c_.runtime().clock.get().steady_now();
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
     for (int page = 0; page < pages_per_sweep_max && table.unsettled.size() < unsettled_max; ++page) {
-        std::vector<store::Change> changes = c_.store().changes(table.name, table.seen, page_size);
+        std::vector<store::Change> changes = coordinator_.store().changes(table.name, table.seen, page_size);
         for (store::Change& change : changes) {
             table.seen = change.position;
-            if (!needs_a_look(change.record)) continue;
+            const std::optional<Duration> after = settler_.look_after(change.record);
+            if (!after) continue;
             const std::size_t size = store::bytes(change.record.key, change.record.item);
-            table.unsettled.push_back({change.position, std::move(change.record.key), size, now});
+            table.unsettled.push_back({change.position, std::move(change.record.key), size, now + *after});
         }
         if (changes.empty()) return true;
     }
@@ -66,24 +68,24 @@ bool Sweeper::Changes::read_changes(Table& table) {
 }
 
 void Sweeper::Changes::settle_due(Table& table) {
-    const SteadyTime due = c_.runtime().clock.get().steady_now() - c_.options().lease;
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
     std::map<store::Key, std::size_t> keys;
     for (const Met& met : table.unsettled) {
-        if (met.at <= due) keys[met.key] = met.bytes;
+        if (met.due <= now) keys[met.key] = met.bytes;
     }
-    const std::set<store::Key> settled = settle(keys);
-    std::erase_if(table.unsettled, [&](const Met& met) { return met.at <= due && settled.contains(met.key); });
+    const std::set<store::Key> settled = settler_.settle(keys);
+    std::erase_if(table.unsettled, [&](const Met& met) { return met.due <= now && settled.contains(met.key); });
 }
 
 void Sweeper::Changes::collect_tombstones(Table& table) {
     collect_overdated(table);
     for (;;) {
-        const std::vector<store::Change> changes = c_.store().changes(table.name, table.collected, page_size);
+        const std::vector<store::Change> changes = coordinator_.store().changes(table.name, table.collected, page_size);
         std::vector<store::Write> removals;
         store::Position collected = table.collected;
         for (const store::Change& change : changes) {
-            if (const std::optional<Image> image = tombstone(change.record)) {
-                if (is_over(*image)) {
+            if (const std::optional<Image> image = tombstones_.read(change.record)) {
+                if (tombstones_.is_over(*image)) {
                     removals.push_back(remove_tombstone(change.record.key, *image));
                 } else if (!put_aside(table, change, *image)) {
                     break;
@@ -91,29 +93,29 @@ void Sweeper::Changes::collect_tombstones(Table& table) {
             }
             collected = change.position;
         }
-        if (!write(removals)) return;
+        if (!tombstones_.remove(removals)) return;
         table.collected = collected;
         if (changes.empty() || collected < changes.back().position) return;
     }
 }
 
 bool Sweeper::Changes::put_aside(Table& table, const store::Change& change, const Image& tombstone) {
-    if (*tombstone.expires <= c_.resolver().tombstone_expiry()) return false;
+    if (*tombstone.expires <= coordinator_.resolver().tombstone_expiry()) return false;
     if (!table.overdated.empty() && change.position <= table.overdated.back().position) return true;
     if (table.overdated.size() >= unsettled_max) return false;
     table.overdated.push_back({change.position, change.record.key, tombstone,
-                               c_.runtime().clock.get().steady_now() + c_.options().retention});
+                               coordinator_.runtime().clock.get().steady_now() + coordinator_.options().retention});
     return true;
 }
 
 void Sweeper::Changes::collect_overdated(Table& table) {
-    const SteadyTime now = c_.runtime().clock.get().steady_now();
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
     std::vector<store::Write> removals;
     for (const Overdated& one : table.overdated) {
         if (one.due > now || removals.size() == page_size) break;
         removals.push_back(remove_tombstone(one.key, one.tombstone));
     }
-    if (write(removals)) {
+    if (tombstones_.remove(removals)) {
         table.overdated.erase(table.overdated.begin(),
                               table.overdated.begin() + static_cast<std::ptrdiff_t>(removals.size()));
     }
@@ -124,7 +126,8 @@ void Sweeper::Changes::save(const store::Key& key, store::Position reached, stor
     const auto position = static_cast<std::int64_t>(reached);
     const store::Write one{key, store::Put{{{"position", position}}},
                            !store::item_exists() || store::less("position", position)};
-    if (write({&one, 1})) saved = reached;
+    const std::vector<store::WriteAnswer> answers = coordinator_.store().write({&one, 1});
+    if (!std::holds_alternative<Failure>(answers.front())) saved = reached;
 }
 
 }  // namespace varve::transactions

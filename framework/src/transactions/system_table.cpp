@@ -1,5 +1,6 @@
+#include "transactions/system_table.h"
+
 #include <varve/core/error.h>
-#include <varve/transactions/system_table.h>
 
 namespace varve::transactions {
 

@@ -3,7 +3,9 @@
 #include "../payments.h"
 #include "../progress.h"
 #include "../told.h"
+#include "../turnover.h"
 #include "cli.h"
+#include "interrupt.h"
 #include "load_options.h"
 
 #include <atomic>
@@ -43,6 +45,7 @@ struct CheckReport {
     std::size_t events = 0;
     std::size_t transfers = 0;
     Cents money_cents = 0;
+    std::optional<std::size_t> repaired = {};
 };
 
 std::string milliseconds(std::int64_t us) {
@@ -76,7 +79,7 @@ int no_accounts(const Cli& cli) {
     return exit_refused;
 }
 
-int print(const Cli& cli, const Audit& audit) {
+int print(const Cli& cli, const Audit& audit, std::optional<std::size_t> repaired = std::nullopt) {
     if (audit.accounts == 0 && audit.holds()) return no_accounts(cli);
     if (cli.json) {
         print_line(varve::json::encode(CheckReport{.ok = audit.holds(),
@@ -84,7 +87,8 @@ int print(const Cli& cli, const Audit& audit) {
                                                    .accounts = audit.accounts,
                                                    .events = audit.events,
                                                    .transfers = audit.transfers.size(),
-                                                   .money_cents = audit.money}));
+                                                   .money_cents = audit.money,
+                                                   .repaired = repaired}));
         return audit.holds() ? exit_done : exit_refused;
     }
     for (const Audit::Rule& rule : audit.rules) {
@@ -94,7 +98,16 @@ int print(const Cli& cli, const Audit& audit) {
             print_line("    … and " + std::to_string(rule.broken_count - rule.broken.size()) + " more");
         }
     }
+    if (repaired) print_line("repaired: " + count_text(static_cast<std::int64_t>(*repaired)) + " of the balances");
     return audit.holds() ? exit_done : exit_refused;
+}
+
+int check_books(const Cli& cli, bool repair) {
+    const auto bank = cli.open();
+    const Audit before = audit(*bank);
+    if (!repair) return print(cli, before);
+    const std::size_t repaired = repair_rows(*bank, before);
+    return print(cli, repaired == 0 ? before : audit(*bank), repaired);
 }
 
 /// One write, so that lines of several threads do not mix and a killed process leaves only whole ones.
@@ -124,30 +137,9 @@ Observer telling(varve::Application& bank) {
                 }};
 }
 
-/// While it lives, the first SIGINT only asks to stop; a second one ends the process as ever.
-class Interrupt {
-  public:
-    Interrupt() {
-        signal_ = 0;
-        struct sigaction action {};
-        action.sa_handler = [](int signal) { signal_ = signal; };
-        action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-        sigaction(SIGINT, &action, &before_);
-    }
-    ~Interrupt() { sigaction(SIGINT, &before_, nullptr); }
-    Interrupt(const Interrupt&) = delete;
-    Interrupt& operator=(const Interrupt&) = delete;
-
-    bool came() const { return signal_ != 0; }
-
-  private:
-    static inline std::atomic<int> signal_ = 0;
-    static_assert(decltype(signal_)::is_always_lock_free, "a signal handler may not wait");
-    struct sigaction before_ {};
-};
-
 int run_pay(const Cli& cli, const PayOptions& options) {
     const auto bank = cli.open();
+    follow_turnover(*bank);
     open_accounts(*bank, options.load);
     std::optional<Interrupt> interrupt;
     if (!options.tell) interrupt.emplace();  // who is told to tell ends at once, and its parent sees to the rest
@@ -198,7 +190,9 @@ void add_load_commands(CLI::App& app, Cli& cli) {
 
     CLI::App* check = app.add_subcommand(
         "check", "Check the books: money, transfers, versions, read model, snapshots; while nobody writes");
-    check->callback([&cli] { cli.chosen = [&cli] { return print(cli, audit(*cli.open())); }; });
+    const auto repair = std::make_shared<bool>(false);
+    check->add_flag("--repair", *repair, "make balances that are not as the events say anew, and check again");
+    check->callback([&cli, repair] { cli.chosen = [&cli, repair] { return check_books(cli, *repair); }; });
 }
 
 }  // namespace bank

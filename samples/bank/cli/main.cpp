@@ -19,7 +19,8 @@ std::unique_ptr<varve::Application> Cli::open() const {
         varve::ApplicationOptions{
             .retry = {.time_max = std::chrono::seconds{60}},
             .transactions = {.strategy = strategy == "protocol" ? Strategy::protocol : Strategy::automatic,
-                             .lease = std::chrono::milliseconds{lease_ms}}});
+                             .lease = std::chrono::milliseconds{lease_ms}},
+            .locks = {.time_to_live = std::chrono::milliseconds{lease_ms}}});
     bank->project<Account>(ProjectBalance{});
     return bank;
 }
@@ -83,11 +84,13 @@ int run(int argc, char** argv) {
     app.add_option("--strategy", cli.strategy, "how several accounts are written together: automatic or protocol")
         ->check(CLI::IsMember({"automatic", "protocol"}).description(""))
         ->capture_default_str();
-    app.add_option("--lease-ms", cli.lease_ms, "when others may take this process's transactions for dead")
+    app.add_option("--lease-ms", cli.lease_ms, "when others may take this process's transactions and locks for dead")
         ->check(CLI::Range(1, 3'600'000))
         ->capture_default_str();
     add_account_commands(app, cli);
     add_reading_commands(app, cli);
+    add_follow_command(app, cli);
+    add_projections_command(app, cli);
     add_load_commands(app, cli);
     add_backup_command(app, cli);
     add_demo_command(app, cli);

@@ -1,6 +1,10 @@
 #include "../balances.h"
 #include "../money.h"
+#include "../turnover.h"
 #include "cli.h"
+#include "text.h"
+
+#include <varve/commands/follower_status.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,22 +27,6 @@ varve::Time moment_of(const std::string& text) {
     constexpr std::size_t date_bytes = 10;
     const varve::Time moment = varve::parse_time(text);
     return text.size() == date_bytes ? moment + std::chrono::hours{24} - varve::Duration{1} : moment;
-}
-
-/// "2026-01-31 12:00:00" of a time's ISO form.
-std::string short_time(varve::Time time) {
-    std::string text = varve::to_string(time).substr(0, 19);
-    text[10] = ' ';
-    return text;
-}
-
-std::string padded(std::string text, std::size_t width) {
-    std::size_t shown = 0;  // bytes that continue a character take no place
-    for (const char c : text) shown += (static_cast<unsigned char>(c) & 0xc0) != 0x80 ? 1 : 0;
-    return text + std::string(shown < width ? width - shown : 0, ' ');
-}
-std::string aligned(const std::string& text, std::size_t width) {
-    return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
 struct StatementLine {
@@ -191,7 +179,8 @@ struct Balances {
 
 int print_balances(const Cli& cli) {
     Balances balances{.accounts = {}};
-    for (varve::RowOf<Balance>& row : cli.open()->rows<Balance>().all()) {
+    const auto bank = cli.open();
+    for (varve::RowOf<Balance>& row : bank->rows<Balance>().all()) {
         balances.sum += row.value.cents;
         balances.accounts.push_back({row.key.partition, std::move(row.value)});
     }
@@ -205,6 +194,44 @@ int print_balances(const Cli& cli) {
                    aligned(money_text(line.balance.cents), 18) + (line.balance.frozen ? "  frozen" : ""));
     }
     print_line(padded("sum", 45) + aligned(money_text(balances.sum), 18));
+    return exit_done;
+}
+
+struct DayOfTurnover {
+    std::string day;
+    Cents in = 0;
+    Cents out = 0;
+    std::int64_t movements = 0;
+};
+struct TurnoverReport {
+    bool ok = true;
+    std::vector<DayOfTurnover> days;
+};
+
+int print_turnover(const Cli& cli) {
+    const auto bank = cli.open();
+    follow_turnover(*bank);
+    if (!bank->wait_for<SumUpTurnover>({}, std::chrono::minutes{1})) {
+        const varve::FollowerStatus status = bank->followers().front();
+        if (status.parked > 0) {
+            throw varve::UnavailableError("the turnover lacks accounts that are set aside (" +
+                                          std::to_string(status.parked) + "); bank projections says why");
+        }
+        throw varve::UnavailableError(status.error.empty() ? "the turnover did not catch up within a minute; ask again"
+                                                           : status.error);
+    }
+    TurnoverReport report;
+    for (const auto& [key, row] : bank->rows<Turnover>().all())
+        report.days.push_back({key.partition, row.in, row.out, row.movements});
+    std::ranges::sort(report.days, {}, &DayOfTurnover::day);
+    if (cli.json) {
+        print_line(varve::json::encode(report));
+        return exit_done;
+    }
+    for (const DayOfTurnover& day : report.days) {
+        print_line(day.day + aligned(money_text(day.in), 18) + " in" + aligned(money_text(day.out), 18) + " out" +
+                   aligned(count_text(day.movements), 12) + " movements");
+    }
     return exit_done;
 }
 
@@ -227,6 +254,9 @@ void add_reading_commands(CLI::App& app, Cli& cli) {
 
     CLI::App* balances = app.add_subcommand("balances", "List all accounts, from the read model");
     balances->callback([&cli] { cli.chosen = [&cli] { return print_balances(cli); }; });
+
+    CLI::App* turnover = app.add_subcommand("turnover", "List what was paid in and out, day by day");
+    turnover->callback([&cli] { cli.chosen = [&cli] { return print_turnover(cli); }; });
 }
 
 }  // namespace bank

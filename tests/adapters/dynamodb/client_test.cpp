@@ -1,9 +1,9 @@
 #include "client.h"
 
-#include "log_lines.h"
 #include "scripted_server.h"
 
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/recorded_log.h>
 #include <varve/testing/seeded_random.h>
 
 #include <set>
@@ -367,7 +367,7 @@ TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_
                : number == 4 ? Answer{"HTTP/1.1 200 x\r\nx-echo: " + token + "\r\nContent-Length: 9\r\n\r\n{", true}
                              : Answer{token + secret + "\r\n\r\n", true};
     }};
-    Lines lines;
+    testing::RecordedLog lines;
     {
         Client client{{.endpoint = {.url = server.url(), .host = server.address(), .region = "eu-west-1"},
                        .credentials =
@@ -385,10 +385,10 @@ TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_
     }
     const std::string authorization = server.requests().at(5).header("authorization");
     EXPECT_EQ(server.requests().at(5).header("x-amz-security-token"), token);
-    EXPECT_NE(lines.text.find("libcurl: Connected to"), std::string::npos) << lines.text;
+    EXPECT_NE(lines.text().find("libcurl: Connected to"), std::string::npos) << lines.text();
     for (const std::string& hidden : {secret, token, authorization.substr(authorization.rfind('=') + 1),
                                       std::string{"private"}, std::string{"x-echo"}}) {
-        EXPECT_EQ(lines.text.find(hidden), std::string::npos) << hidden << " in\n" << lines.text;
+        EXPECT_EQ(lines.text().find(hidden), std::string::npos) << hidden << " in\n" << lines.text();
     }
 }
 

@@ -3,11 +3,12 @@
 #include "each_server.h"
 #include "scripted_server.h"
 #include "support/account.h"
-#include "support/later.h"
 
 #include <varve/dynamodb/dynamodb.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 #include <varve/testing/counting_store.h>
+#include <varve/testing/later.h>
 
 #include <condition_variable>
 
@@ -67,7 +68,7 @@ class Costs : public EachServer {
     }
 
     /// Round trips until `command` is acknowledged; what comes after it is done before the next.
-    double round_trips(Later& later, const std::function<void(int i)>& command) {
+    double round_trips(testing::Later& later, const std::function<void(int i)>& command) {
         constexpr int times = 20;
         for (int i = 0; i < times; ++i) {
             command(i);
@@ -89,14 +90,72 @@ class Costs : public EachServer {
 INSTANTIATE_TEST_SUITE_P(Each, Costs, each_kind(), name_of_kind);
 
 TEST_P(Costs, a_command_on_a_known_aggregate_takes_one_round_trip) {
-    Later later;
+    testing::Later later;
     Application bank{store_, {.sweep = false, .executor = &later}};
     EXPECT_LE(round_trips(later, [&](int) { ASSERT_TRUE(bank.execute<Account>("alice", Deposit{1})); }), 1.1);
 }
 
+struct KeepBalance : ProjectBalance {
+    using OwnRows = Balance;
+};
+
+TEST_P(Costs, a_transfer_with_rows_reads_in_one_round_trip_and_nothing_that_is_known) {
+    const bool native = store_->capabilities().atomic_writes_max > 0;
+    const std::vector<std::string> ids{"alice", "bob"};
+    testing::Later later;
+    {
+        Application bank{store_, {.sweep = false, .executor = &later}};
+        bank.project<Account>(KeepBalance{});
+        for (const std::string& id : ids) ASSERT_TRUE(bank.execute<Account>(id, Deposit{100}));
+        later.drain();
+    }
+    Application bank{store_, {.sweep = false, .executor = &later}};
+    bank.project<Account>(KeepBalance{});
+    static_cast<void>(bank.rows<Balance>().get("nobody"));  // a table's first use reads what indexes it has
+    const auto reads = [&] {
+        store_->reset();
+        EXPECT_TRUE(bank.transact([&](Transaction& tx) {
+            tx.load_all<Account>(ids);
+            tx.execute<Account>("alice", Withdraw{1});
+            tx.execute<Account>("bob", Deposit{1});
+        }));
+        const testing::RequestCounts counts = store_->counts();
+        later.drain();
+        return counts.round_trips() - counts.atomic_batches - counts.write_batches;
+    };
+    EXPECT_EQ(reads(), 1U) << "cold";
+    // By the protocol, rows are only intended when the commit is acknowledged.
+    for (int again = 0; again < 3; ++again) EXPECT_EQ(reads(), native ? 0U : 1U) << "warm";
+}
+
+TEST(RoundTrips, what_is_read_together_is_all_in_flight_at_once) {
+    constexpr int queries = 5;
+    Gate gate{queries + 1};
+    ScriptedServer server{[&gate](const ScriptedServer::Request& request, std::size_t) {
+        const std::string target{request.header("x-amz-target")};
+        if (target.ends_with("DescribeTable")) {
+            return ScriptedServer::Reply{ScriptedServer::answer(
+                200, R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"id","KeyType":"HASH"},)"
+                     R"({"AttributeName":"n","KeyType":"RANGE"}],"AttributeDefinitions":[)"
+                     R"({"AttributeName":"id","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})")};
+        }
+        static_cast<void>(gate.pass());
+        return ScriptedServer::Reply{ScriptedServer::answer(
+            200, target.ends_with("Query") ? R"({"Items":[]})" : R"({"Responses":{},"UnprocessedKeys":{}})")};
+    }};
+    const auto store = dynamodb::open(
+        {.host = server.address(), .prefix = "bank", .region = "eu-west-1", .transactions = Transactions::off});
+    store->ensure_table(
+        {.name = "items", .partition_attribute = "id", .sort_attribute = "n", .sort = store::SortType::integer});
+    const std::vector<store::Key> keys{{"items", "a", 1}, {"items", "b", 1}};
+    std::vector<store::Query> ranges;
+    for (int i = 0; i < queries; ++i) ranges.push_back({.table = "items", .partition = std::to_string(i)});
+    EXPECT_EQ(store->read_together(keys, ranges).pages.size(), ranges.size());
+}
+
 TEST_P(Costs, a_transfer_takes_as_many_round_trips_whatever_its_size) {
     for (const int n : {2, 5, 25}) {
-        Later later;
+        testing::Later later;
         Application bank{store_,
                          {.transactions = {.strategy = Strategy::protocol}, .sweep = false, .executor = &later}};
         const double taken = round_trips(later, [&](int) {

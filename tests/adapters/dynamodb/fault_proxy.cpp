@@ -170,6 +170,11 @@ bool FaultProxy::pass_on(Connection& client, std::unique_ptr<Upstream>& server, 
     if (!server) server = connect();
     const auto first = server ? server->ask(request) : std::nullopt;
     if (!first) return false;
+    if (fault == Fault::none && options_.rewrite) {
+        std::string other = body_of(*first);
+        options_.rewrite(other);
+        return client.send(answer(status_of(*first), other));
+    }
     const std::string body = body_of(*first);
     const std::string right_checksum = "x-amz-crc32: " + std::to_string(crc32(body)) + "\r\n";
     switch (fault) {

@@ -54,6 +54,8 @@ class FaultProxy {
     struct Options {
         /// Asked once for each request, numbered from 0 on.
         std::function<Fault(std::size_t number)> fault = [](std::size_t) { return Fault::none; };
+        /// What becomes of the body of each answer that nothing else happens to; empty: nothing.
+        std::function<void(std::string& body)> rewrite = {};
         /// Of each answer: how far away the server is.
         std::chrono::milliseconds round_trip{0};
     };

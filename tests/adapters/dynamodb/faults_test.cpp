@@ -6,6 +6,7 @@
 #include "support/account.h"
 
 #include <varve/dynamodb/dynamodb.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
@@ -41,8 +42,8 @@ enum class Work { deposit, deposit_once, transfer, transfer_with_row };
 
 struct Told {
     enum class What { done, nothing, in_doubt } what;
-    std::string transaction = {};  ///< to ask for what became of it
-    std::string why = {};          ///< nothing was done
+    TransactionHandle handle = {};  ///< to ask for what became of it
+    std::string why = {};           ///< nothing was done
 };
 
 struct Command {
@@ -85,7 +86,7 @@ class Worker {
             } catch (const InDoubtError& error) {
                 // Under its id a command may be repeated.
                 if (command.work != Work::deposit_once || i == tries_max)
-                    return {.what = Told::What::in_doubt, .transaction = error.transaction()};
+                    return {.what = Told::What::in_doubt, .handle = error.handle()};
             } catch (const Error& error) {
                 EXPECT_TRUE(error.kind() == ErrorKind::conflict || error.kind() == ErrorKind::unavailable)
                     << error.what();
@@ -220,7 +221,7 @@ TEST_P(FaultyNetwork, lets_every_command_happen_exactly_once_or_never_or_be_told
     std::map<const Command*, transactions::Verdict> verdicts;
     for (Worker& worker : workers) {
         for (const Command& command : worker.commands) {
-            if (!command.told.transaction.empty()) verdicts[&command] = clean.resolve(command.told.transaction);
+            if (!command.told.handle.empty()) verdicts[&command] = clean.resolve(command.told.handle);
         }
     }
     const auto found = found_in(clean);

@@ -1,7 +1,8 @@
 #include "http.h"
 
-#include "log_lines.h"
 #include "scripted_server.h"
+
+#include <varve/testing/recorded_log.h>
 
 #include <condition_variable>
 #include <cstdlib>
@@ -208,14 +209,14 @@ TEST(HttpTest, the_password_of_a_proxy_is_nowhere_to_be_seen) {
                                      "user:" + secret + "@127.0.0.1:1", "nonsense://user:" + secret + "@127.0.0.1:1",
                                      "http://user:" + secret + std::string(400, 'x') + "@ho st:1"}) {
         setenv("https_proxy", proxy.c_str(), 1);
-        Lines lines;
+        testing::RecordedLog lines;
         Http http{{.trace = &lines}};
         const HttpRequest request{.url = "https://dynamodb.invalid/", .request = {.method = "GET", .headers = {}}};
         const std::string error = http.perform({&request, 1}).front().error;
         EXPECT_NE(error, "") << proxy;
         EXPECT_EQ(error.find(secret), std::string::npos) << error;
-        EXPECT_EQ(lines.text.find(secret), std::string::npos) << lines.text;
-        EXPECT_NE(lines.text.find("proxy"), std::string::npos) << lines.text;
+        EXPECT_EQ(lines.text().find(secret), std::string::npos) << lines.text();
+        EXPECT_NE(lines.text().find("proxy"), std::string::npos) << lines.text();
     }
     unsetenv("https_proxy");
 }

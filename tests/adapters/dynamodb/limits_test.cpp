@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Limits, each_kind(), name_of_kind);
 TEST_P(Limits, a_command_whose_events_are_too_large_is_refused_before_its_first_write) {
     const std::string large(401 * 1024, 'x');
     for (const Strategy strategy : {Strategy::automatic, Strategy::protocol}) {
-        Application bank{store_, {.transactions = {.strategy = strategy}}};
+        Application bank{store_, {.transactions = {.strategy = strategy}, .feed = false}};
         // Of the three the first is the primary.
         for (const char* too_large : {"alice", "bob", "carol"}) {
             store_->reset();
@@ -62,7 +62,7 @@ TEST_P(Limits, a_command_whose_events_are_too_large_is_refused_before_its_first_
 }
 
 TEST_P(Limits, a_row_whose_two_images_do_not_fit_into_one_item_is_refused_before_the_first_write) {
-    const ApplicationOptions options{.transactions = {.strategy = Strategy::protocol}};
+    const ApplicationOptions options{.transactions = {.strategy = Strategy::protocol}, .feed = false};
     const auto write = [](Application& bank, char what) {
         return bank.transact([&](Transaction& tx) {
             tx.execute<Account>("alice", Deposit{1});
@@ -87,7 +87,7 @@ TEST_P(Limits, a_row_whose_two_images_do_not_fit_into_one_item_is_refused_before
 }
 
 TEST_P(Limits, a_transaction_over_more_items_than_the_server_writes_at_once_takes_the_protocols_way) {
-    Application bank{store_};
+    Application bank{store_, {.feed = false}};  // else its bell is one of the items
     const bool native = store_->capabilities().atomic_writes_max > 0;
     EXPECT_EQ(store_->capabilities().atomic_writes_max, GetParam() == LocalServer::Kind::dynoxide ? 100U : 0U);
     for (const int size : {100, 101}) {

@@ -1,10 +1,10 @@
 #include "endpoint.h"
-#include "log_lines.h"
 #include "scripted_server.h"
 
 #include <varve/core/error.h>
 #include <varve/store/open.h>
 #include <varve/testing/manual_clock.h>
+#include <varve/testing/recorded_log.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -188,7 +188,7 @@ class Alternator {
             ->ensure_table({.name = "events", .partition_attribute = "id", .expiry_attribute = expiry_attribute});
     }
 
-    Lines log;
+    testing::RecordedLog log;
 
   private:
     ScriptedServer server_;
@@ -218,20 +218,20 @@ TEST(Opening, a_table_of_alternators_whose_conditional_writes_are_not_atomic_is_
              {"a", "unsafe_rmw"}, {"only_rmw_uses_lwt", none}, {none, "always_use_lwt"}, {none, "o"}}) {
         Alternator server{tag, setting};
         server.open();
-        EXPECT_EQ(server.log.text, "");
+        EXPECT_EQ(server.log.text(), "");
     }
 }
 
 TEST(Opening, an_alternator_that_lets_nothing_expire_keeps_it) {
     Alternator server{"always", std::nullopt};
     server.open("expires");
-    EXPECT_NE(server.log.text.find("items of table 'bank.events' that have expired are kept"), std::string::npos);
+    EXPECT_NE(server.log.text().find("items of table 'bank.events' that have expired are kept"), std::string::npos);
 }
 
 TEST(Opening, an_alternator_that_does_not_tell_its_write_isolation_is_warned_of) {
     Alternator server{std::nullopt, std::nullopt};
     server.open();
-    EXPECT_NE(server.log.text.find("does not tell the write isolation of table 'bank.events'"), std::string::npos);
+    EXPECT_NE(server.log.text().find("does not tell the write isolation of table 'bank.events'"), std::string::npos);
 }
 
 }  // namespace

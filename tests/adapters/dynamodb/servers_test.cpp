@@ -6,6 +6,7 @@
 
 #include <varve/core/error.h>
 #include <varve/dynamodb/dynamodb.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 #include <varve/testing/manual_clock.h>
 

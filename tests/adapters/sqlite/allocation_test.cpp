@@ -1,5 +1,7 @@
 #include "scratch_file.h"
 
+#include <varve/store/item_store.h>
+
 #include <array>
 #include <cstdlib>
 #include <new>

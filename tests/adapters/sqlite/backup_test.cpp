@@ -2,6 +2,7 @@
 #include "support/account.h"
 
 #include <varve/memory/memory.h>
+#include <varve/store/item_store.h>
 
 #include <array>
 #include <atomic>

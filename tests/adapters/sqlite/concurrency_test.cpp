@@ -1,6 +1,8 @@
 #include "faulty_vfs.h"
 #include "scratch_file.h"
 
+#include <varve/store/item_store.h>
+
 #include <array>
 #include <map>
 #include <thread>

@@ -2,6 +2,8 @@
 #include "scratch_file.h"
 #include "support/account.h"
 
+#include <varve/store/item_store.h>
+
 #include <cerrno>
 #include <fstream>
 #include <functional>

@@ -4,6 +4,7 @@
 #include "support/json_cases.h"
 
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <limits>

@@ -1,7 +1,9 @@
 #include "scratch_file.h"
 
+#include <varve/store/item_store.h>
+#include <varve/testing/recorded_log.h>
+
 #include <array>
-#include <mutex>
 #include <thread>
 
 #include <sqlite3.h>
@@ -10,22 +12,6 @@
 
 namespace varve::sqlite {
 namespace {
-
-class RecordedLog final : public Log {
-  public:
-    void write(LogLevel, std::string_view message) override {
-        const std::lock_guard lock{mutex_};
-        messages_.emplace_back(message);
-    }
-    std::vector<std::string> messages() {
-        const std::lock_guard lock{mutex_};
-        return messages_;
-    }
-
-  private:
-    std::mutex mutex_;
-    std::vector<std::string> messages_;  // guarded by mutex_
-};
 
 /// A process that has read and stays in what it read, as a forgotten shell does.
 class LongReader {
@@ -81,7 +67,7 @@ Options without_flushes(const ScratchFile& file, Log& log) {
 
 TEST(Log, begins_anew_again_and_again) {
     const ScratchFile file{fast_directory()};
-    RecordedLog log;
+    testing::RecordedLog log;
     const auto store = sqlite::open(without_flushes(file, log));
     store->ensure_table(accounts);
     for (std::int64_t version = 1; version <= 60; ++version) {
@@ -89,12 +75,12 @@ TEST(Log, begins_anew_again_and_again) {
     }
     EXPECT_LT(std::filesystem::file_size(file.path() + "-wal"), 20'000'000U);
     EXPECT_GE(metrics(*store).checkpoints, 3U);
-    EXPECT_EQ(log.messages(), std::vector<std::string>{});
+    EXPECT_EQ(log.lines(), std::vector<std::string>{});
 }
 
 TEST(Log, begins_anew_although_writers_never_pause) {
     const ScratchFile file{fast_directory()};
-    RecordedLog log;
+    testing::RecordedLog log;
     const auto store = sqlite::open(without_flushes(file, log));
     store->ensure_table(accounts);
     {
@@ -108,12 +94,12 @@ TEST(Log, begins_anew_although_writers_never_pause) {
         }
     }
     EXPECT_LT(std::filesystem::file_size(file.path() + "-wal"), 64'000'000U);
-    EXPECT_EQ(log.messages(), std::vector<std::string>{});
+    EXPECT_EQ(log.lines(), std::vector<std::string>{});
 }
 
 TEST(Log, grows_beside_a_long_reader_who_holds_up_no_commit_and_is_named) {
     const ScratchFile file{fast_directory()};
-    RecordedLog log;
+    testing::RecordedLog log;
     const auto store = sqlite::open(without_flushes(file, log));
     store->ensure_table(accounts);
     std::int64_t version = 0;
@@ -122,7 +108,7 @@ TEST(Log, grows_beside_a_long_reader_who_holds_up_no_commit_and_is_named) {
         while (version < 150) ASSERT_TRUE(is_applied(write_one(*store, megabyte("alice", ++version))));
         EXPECT_GT(metrics(*store).log_bytes, 150'000'000U);
         EXPECT_GT(metrics(*store).checkpoints_held_back, 0U);
-        const std::vector<std::string> messages = log.messages();
+        const std::vector<std::string> messages = log.lines();
         ASSERT_EQ(messages.size(), 1U) << "once, and again when it has doubled";
         EXPECT_NE(messages[0].find("process " + std::to_string(reader.process()) + " ("), std::string::npos)
             << messages[0];

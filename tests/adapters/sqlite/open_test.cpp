@@ -1,5 +1,6 @@
 #include "scratch_file.h"
 
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <fstream>

@@ -1,5 +1,7 @@
 #include "scratch_file.h"
 
+#include <varve/store/item_store.h>
+
 #include <cstdlib>
 
 #include <sys/wait.h>
@@ -8,7 +10,7 @@
 namespace varve::sqlite {
 namespace {
 
-TEST(StaticStorage, holds_an_application_and_its_lock_from_before_main_until_after_it) {
+TEST(StaticStorage, holds_an_application_and_its_lock_from_before_main_until_after_it_and_a_child_leaves_it_alone) {
     const ScratchFile file;
     const pid_t program = fork();
     if (program == 0) {
@@ -22,7 +24,7 @@ TEST(StaticStorage, holds_an_application_and_its_lock_from_before_main_until_aft
     EXPECT_EQ(status, 0);
     const auto store = sqlite::open(file.options());
     const store::Page page = store->query({.table = "events", .partition = "account-alice"});
-    EXPECT_EQ(page.records.size(), 1U);
+    EXPECT_EQ(page.records.size(), 2U);
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include "scratch_bank.h"
 #include "support/stored_mutations.h"
 
-#include <varve/testing/manual_clock.h>
+#include <varve/store/item_store.h>
+#include <varve/testing/manual_world.h>
+#include <varve/testing/quiet_log.h>
 
 #include <algorithm>
 
@@ -12,16 +14,12 @@
 namespace bank {
 namespace {
 
-struct Quiet final : varve::Log {
-    void write(varve::LogLevel, std::string_view) override {}
-};
-
 TEST(TheAudit, finds_every_slot_that_makes_no_sense) {
     const ScratchBank scratch;
-    Quiet quiet;
+    varve::testing::QuietLog quiet;
     const std::shared_ptr<varve::store::ItemStore> store = varve::open(scratch.url());
-    varve::testing::ManualClock clock{varve::testing::ManualClock::Mode::auto_advance};
-    varve::Application bank{store, {.sweep = false, .runtime = {.clock = clock, .log = quiet}}};
+    varve::testing::ManualWorld world;
+    varve::Application bank{store, world.options({.runtime = {.log = quiet}})};
     bank.project<Account>(ProjectBalance{});
     for (const varve::MutatedSlot& one : varve::mutated_slots()) {
         if (!one.senseless) continue;

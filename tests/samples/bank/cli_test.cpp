@@ -157,6 +157,111 @@ TEST_F(BankCli, balances_lists_the_read_model) {
     EXPECT_EQ(balances.accounts.size(), 2u);
 }
 
+TEST_F(BankCli, turnover_lists_what_was_paid_in_and_out_on_each_day) {
+    struct Day {
+        std::string day;
+        Cents in = 0, out = 0;
+        std::int64_t movements = 0;
+    };
+    struct Turnover {
+        std::vector<Day> days;
+    };
+    ASSERT_EQ(bank.run({"withdraw", "alice", "1"}).code, 0);
+    for (int i = 0; i < 2; ++i) {  // the second time there is nothing new
+        const auto turnover = bank.run_json<Turnover>({"turnover"});
+        ASSERT_EQ(turnover.days.size(), 1u);
+        EXPECT_EQ(turnover.days[0].day, varve::to_string(varve::Clock::system().now()).substr(0, 10));
+        EXPECT_EQ(turnover.days[0].in, 100'00);
+        EXPECT_EQ(turnover.days[0].out, 1'00);
+        EXPECT_EQ(turnover.days[0].movements, 2);
+    }
+}
+
+TEST_F(BankCli, follow_prints_events_as_they_are_committed_each_with_its_position) {
+    struct Followed {
+        std::uint64_t position = 0;
+        std::string account;
+        std::string type;
+    };
+    const Ran all = bank.run({"follow", "--from", "1", "--count", "3"});
+    EXPECT_EQ(all.code, 0);
+    EXPECT_NE(all.output.find("  alice 1                   Opened {\"owner\":\"Alice Smith\"}\n"), std::string::npos)
+        << all.output;
+    const auto last = bank.run_json<Followed>({"follow", "--from", "3", "--count", "1"});
+    EXPECT_EQ(last.position, 3u);
+    EXPECT_EQ(last.account, "alice");
+    EXPECT_EQ(last.type, "Deposited");
+    EXPECT_EQ(bank.run({"follow", "--from", "99"}).code, 2) << "there is nothing so far";
+
+    Child tail = ScratchBank::start({"--store", bank.url(), "follow", "--from", "3", "--count", "2", "--json"});
+    ASSERT_EQ(bank.run({"deposit", "bob", "5"}).code, 0);
+    EXPECT_NE(tail.rest().find(R"("account":"bob")"), std::string::npos);
+    EXPECT_EQ(tail.wait(), 0);
+}
+
+TEST_F(BankCli, follow_ends_at_an_interrupt) {
+    Child tail = ScratchBank::start({"--store", bank.url(), "follow", "--from", "1"});
+    std::vector<std::string> lines;
+    for (bool ended = false; lines.size() < 3 && !ended;) {
+        for (std::string& line : tail.lines(ended)) lines.push_back(std::move(line));
+    }
+    tail.kill(SIGINT);
+    EXPECT_EQ(tail.rest(), "");
+    EXPECT_EQ(tail.wait(), 0);
+}
+
+TEST_F(BankCli, projections_says_how_the_read_models_are_doing_and_whether_they_are_right) {
+    const Ran listed = bank.run({"projections"});
+    EXPECT_EQ(listed.code, 0);
+    EXPECT_EQ(listed.output,
+              "turnover    followed  up to date   3 events\n"
+              "balances    inline    up to date   with each command\n");
+    EXPECT_EQ(bank.run({"projections", "--verify", "turnover"}).output,
+              "turnover: 1 row of 3 events, all as the events say\n");
+    EXPECT_EQ(bank.run({"projections", "--verify", "balances"}).output,
+              "balances: 2 rows of 3 events, all as the events say\n");
+
+    bank.tamper(R"(UPDATE balances SET item = replace(item, 'cents\":10000', 'cents\":10001') WHERE key = 'alice')");
+    bank.tamper("DELETE FROM turnover");
+    struct Verify {
+        bool ok = true;
+        struct Difference {
+            std::string table, key;
+            std::optional<std::string> stored;
+        };
+        std::vector<Difference> differences;
+    };
+    const auto balances = bank.run_json<Verify>({"projections", "--verify", "balances"}, 1);
+    EXPECT_FALSE(balances.ok);
+    ASSERT_EQ(balances.differences.size(), 1u);
+    EXPECT_EQ(balances.differences[0].key, "alice");
+    const auto turnover = bank.run_json<Verify>({"projections", "--verify", "turnover"}, 1);
+    ASSERT_EQ(turnover.differences.size(), 1u);
+    EXPECT_EQ(turnover.differences[0].stored, std::nullopt);
+}
+
+TEST_F(BankCli, an_account_whose_event_cannot_be_read_is_set_aside_and_taken_up_again_when_it_can) {
+    ASSERT_EQ(bank.run({"deposit", "bob", "5"}).code, 0);
+    ASSERT_EQ(bank.run({"deposit", "alice", "7"}).code, 0);
+    bank.tamper(R"(UPDATE events SET item = replace(item, 'cents\":10000', 'cents\":\"x\"')
+                   WHERE aggregateId = 'account-alice')");
+    const Ran listed = bank.run({"projections"});
+    EXPECT_EQ(listed.code, 1);
+    EXPECT_NE(listed.output.find("  set aside: alice from version 2, Deposited, since "), std::string::npos)
+        << listed.output;
+    EXPECT_EQ(bank.run({"turnover"}).code, 3) << "it would not be all";
+    EXPECT_EQ(bank.run({"projections", "--retry", "turnover"}).output,
+              "turnover: 0 accounts taken up again, 1 still aside\n");
+    EXPECT_EQ(bank.run({"projections", "--verify", "turnover"}).code, 2);
+
+    bank.tamper(R"(UPDATE events SET item = replace(item, 'cents\":\"x\"', 'cents\":10000')
+                   WHERE aggregateId = 'account-alice')");
+    EXPECT_EQ(bank.run({"projections", "--retry", "turnover"}).output,
+              "turnover: 1 account taken up again, 0 still aside\n");
+    EXPECT_EQ(bank.run({"projections", "--verify", "turnover"}).code, 0);
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+}
+
 TEST_F(BankCli, usage_errors_exit_with_2) {
     for (const std::vector<std::string>& wrong :
          std::vector<std::vector<std::string>>{{},
@@ -270,6 +375,23 @@ TEST_F(BankCli, a_backup_is_a_bank_as_it_was) {
     (void)of_copy({"check"});
     EXPECT_EQ(ScratchBank::decode<Statement>(of_copy({"statement", "alice"})).balance, 100'00);
     EXPECT_EQ(ScratchBank::decode<Statement>(of_copy({"statement", "bob"})).balance, 0);
+}
+
+TEST_F(Tampered, a_repair_makes_rows_anew_and_says_what_it_cannot_help) {
+    struct Check {
+        bool ok = true;
+        std::optional<std::int64_t> repaired;
+    };
+    bank.tamper(R"(UPDATE balances SET item = replace(item, 'cents\":', 'cents\":1') WHERE key = 'alice')");
+    bank.tamper("DELETE FROM balances WHERE key = 'bob'");
+    EXPECT_EQ(bank.run({"check"}).code, 1);
+    EXPECT_EQ(bank.run_json<Check>({"check", "--repair"}).repaired, 2);
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+    ASSERT_EQ(bank.run({"transfer", "alice", "bob", "1"}).code, 0);
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+
+    bank.tamper("DELETE FROM events WHERE aggregateId = 'account-bob' AND version = 1");
+    EXPECT_EQ(bank.run({"check", "--repair"}).code, 1) << "no row brings back events that are lost";
 }
 
 TEST_F(Tampered, a_changed_amount_is_found) {

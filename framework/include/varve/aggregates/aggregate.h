@@ -3,9 +3,10 @@
 #include <varve/aggregates/decision.h>
 #include <varve/aggregates/snapshots.h>
 #include <varve/aggregates/state_bytes.h>
-#include <varve/core/named_types.h>
+#include <varve/core/type_name.h>
 #include <varve/events/event_type.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ namespace varve {
 //     };
 //
 // A default-constructed one is the state before the first event. `std::size_t bytes() const` may say how much memory it
-// takes (state_bytes.h), `static constexpr SnapshotPolicy snapshots` when to store it (snapshots.h).
+// takes (state_bytes.h). `static constexpr SnapshotPolicy snapshots` may say when to store it (snapshots.h).
 
 namespace detail {
 
@@ -96,22 +97,24 @@ using RefusedCommand = decltype(refuse_command<A, Command>());
 
 }  // namespace detail
 
-/// T has all that an aggregate needs. Where one is named that has not, the compiler says what is missing.
+/// T has all that an aggregate needs. Where a type lacks something, the compiler says what.
 template <class T>
 concept Aggregate = !detail::RefusedAggregate<T>::refused;
 
-/// The aggregate A decides on it.
+/// The aggregate A decides on the command.
 template <class A, class Command>
 concept Decides = !detail::RefusedCommand<A, Command>::refused;
 
-/// An aggregate's type with its type erased: what the framework's compiled code needs of it.
+/// An aggregate's type, erased: what the framework's compiled code needs to know of it.
 struct AggregateType {
     NamedType named;
     std::shared_ptr<void> (*make)();
     std::shared_ptr<void> (*copy)(const void* state);
     void (*apply)(void* state, const RecordedEvent& event);
-    std::size_t (*bytes)(const void* state);  ///< that it takes in memory (state_bytes.h)
-    const SnapshotType* snapshots;            ///< null: it has none (snapshots.h)
+    /// Calls `found` for each event of the aggregate's variant that the stored one is read as: most often that is one.
+    void (*each_event)(const RecordedEvent& event, const std::function<void(const void* event)>& found);
+    std::size_t (*bytes)(const void* state);  ///< what a state takes in memory (state_bytes.h)
+    const SnapshotType* snapshots;            ///< null: no snapshots (snapshots.h)
 };
 
 template <Aggregate A>
@@ -128,14 +131,18 @@ const AggregateType& aggregate_type() {
                 EventVariant<typename A::Event>::decode(
                     recorded, [state](const auto& event) { static_cast<A*>(state)->apply(event); });
             },
+        .each_event =
+            [](const RecordedEvent& recorded, const std::function<void(const void*)>& found) {
+                for (const typename A::Event& event : EventVariant<typename A::Event>::decode(recorded)) found(&event);
+            },
         .bytes = [](const void* state) { return detail::state_bytes(*static_cast<const A*>(state)); },
         .snapshots = detail::snapshot_type<A>(),
     };
     return type;
 }
 
-/// The stream of one aggregate: "account-alice". InvalidError if the type's name is empty, begins with '$' or has a
-/// '-', or if the id is empty.
+/// The stream of one aggregate: "account-alice". InvalidError if the type's name is empty, begins with '$' or contains
+/// a '-', or if the id is empty.
 std::string stream_name(const AggregateType& type, std::string_view id);
 /// The id in a stream's name: "alice".
 std::string_view id_of(std::string_view stream);

@@ -31,7 +31,7 @@ inline Rejection reject(std::string code, std::string message = {}) {
 ///         return Withdrawn{c.cents};                       // or: return {Withdrawn{…}, LimitReached{}};
 ///     }
 ///
-/// What shall be done outside the store once these events are committed goes with them (Transaction::effect):
+/// A decision also carries what is to be done outside the store once its events are committed (Transaction::effect):
 ///
 ///         return Decision<Event>{Withdrawn{c.cents}}.effect(SendReceipt{c.to});
 template <class Event>
@@ -48,7 +48,7 @@ class [[nodiscard]] Decision {
         (list.emplace_back(std::forward<Some>(events)), ...);
     }
 
-    /// InvalidError after a rejection, which is not committed.
+    /// InvalidError for a rejection: nothing of it is committed.
     template <EventType Effect>
     Decision&& effect(const Effect& effect) && {
         if (rejection() != nullptr) throw InvalidError("a rejected command has no effects; nothing of it is committed");

@@ -2,7 +2,7 @@
 
 #include <varve/core/clock.h>
 #include <varve/core/json.h>
-#include <varve/transactions/slot.h>
+#include <varve/events/event.h>
 
 #include <concepts>
 #include <cstddef>
@@ -12,34 +12,34 @@
 
 namespace varve {
 
-/// When the state of an aggregate is stored beside its stream (events/snapshot.h), so that a load reads the last one
-/// and the slots since instead of the whole stream. Without one, never:
+/// When the state of an aggregate is stored beside its stream. A load then reads the last snapshot and the slots since,
+/// not the whole stream. An aggregate without a policy has no snapshots; this one has:
 ///
 ///     struct Account {
 ///         static constexpr varve::SnapshotPolicy snapshots{.every_slots = 1000};
 ///         …
 ///
-/// The state must have a JSON form (core/json.h): a plain struct without private data. One is taken as soon as one of
-/// the limits is reached, in the background, never on the way of a command.
+/// The state must have a JSON form (core/json.h): a plain struct without private data. A snapshot is taken as soon as
+/// one of the limits is reached. This happens in the background: no command waits for it.
 struct SnapshotPolicy {
-    /// Raise it when `apply` comes to mean something else: what was taken before is then no longer used. A change of
-    /// the state's fields is noticed without it.
+    /// Raise it when `apply` changes its meaning: older snapshots are then no longer used. A change of the state's
+    /// fields is noticed without it.
     int version = 1;
-    transactions::Version every_slots = 0;  ///< since the last one; 0: do not count slots
-    std::size_t every_bytes = 0;            ///< of events since the last one; 0: do not count bytes
-    Duration load_time_max{};               ///< a load that took longer is followed by one; 0: do not measure
+    Version every_slots = 0;      ///< since the last one; 0: do not count slots
+    std::size_t every_bytes = 0;  ///< of events since the last one; 0: do not count bytes
+    Duration load_time_max{};     ///< one is taken after a load that took longer; 0: do not measure
 };
 
 /// What a check of a snapshot against the events has found.
 struct SnapshotCheck {
-    transactions::Version version = 0;  ///< that the snapshot is of; 0: there is none
-    std::string stored = {};            ///< its state, JSON text
-    std::string folded = {};            ///< what the events up to there say
+    Version version = 0;      ///< of the snapshot; 0: there is none
+    std::string stored = {};  ///< its state, JSON text
+    std::string folded = {};  ///< the state that the events up to there give
 
     bool holds() const { return version == 0 || json::same(stored, folded); }
 };
 
-/// Snapshots of an aggregate's type with its type erased.
+/// The snapshots of an aggregate's type, erased.
 struct SnapshotType {
     SnapshotPolicy policy;
     std::string schema;  ///< version and fingerprint

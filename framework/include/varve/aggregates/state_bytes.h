@@ -1,6 +1,6 @@
 #pragma once
 
-#include <varve/core/is_a.h>
+#include <varve/core/json_types.h>
 #include <varve/core/reflect.h>
 
 #include <concepts>
@@ -18,7 +18,7 @@
 //
 // Otherwise its fields are walked: strings, containers, optionals, variants, unique_ptr, and plain structs of these.
 // What the walk cannot look into (a class of one's own with private members, a shared_ptr) counts with its sizeof
-// alone: an aggregate that holds much in such a place should say so.
+// alone. An aggregate that holds much in such a place should say so.
 
 namespace varve::detail {
 
@@ -68,7 +68,7 @@ std::size_t bytes_beyond(const T& value) {
         using Element = std::ranges::range_value_t<const T>;
         std::size_t bytes = 0;
         if constexpr (requires { value.capacity(); }) {
-            // A short string has its room inside.
+            // A short string lies within its own object.
             const auto* begin = reinterpret_cast<const std::byte*>(std::ranges::data(value));
             const auto* self = reinterpret_cast<const std::byte*>(&value);
             if (begin < self || begin >= self + sizeof(T)) bytes = value.capacity() * sizeof(Element);

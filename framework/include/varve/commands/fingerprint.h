@@ -1,10 +1,11 @@
 #pragma once
 
 #include <varve/core/field_bindings.h>
-#include <varve/core/is_a.h>
+#include <varve/core/json_types.h>
 #include <varve/core/reflect.h>
 #include <varve/core/type_name.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <concepts>
@@ -17,6 +18,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace varve::detail {
 
@@ -84,7 +86,10 @@ void append_contents(std::string& text, const T& value) {
         append_contents(text, value.first);
         append_contents(text, value.second);
     } else if constexpr (requires { typename T::hasher; }) {
-        append_contents(text, value.size());  // its elements are in another order in every process
+        std::vector<std::string> elements;
+        for (const auto& one : value) append_contents(elements.emplace_back(), one);
+        std::ranges::sort(elements);  // they are in another order in every process
+        append_contents(text, elements);
     } else if constexpr (std::ranges::sized_range<const T>) {
         append_contents(text, std::ranges::size(value));
         for (const std::ranges::range_value_t<const T>& one : value) append_contents(text, one);

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <varve/aggregates/decision.h>
-#include <varve/commands/escalation.h>
 #include <varve/core/result.h>
 #include <varve/events/event.h>
-#include <varve/transactions/coordinator.h>
+#include <varve/transactions/outcome.h>
 
 #include <optional>
 #include <string>
@@ -13,6 +12,16 @@
 namespace varve {
 
 class Lock;
+
+/// How far a command had to go to get through; each rung includes those before it. Stands in its receipt.
+enum class Rung : std::uint8_t {
+    at_once,   ///< the first attempt committed, and nobody was in its way
+    retried,   ///< it was refused, since others had written first, and decided again on what they wrote
+    waited,    ///< it met another transaction, which was still running, and waited
+    queued,    ///< it queued for the lock of the first of its aggregates: who keeps losing goes in order, one at a time
+    reserved,  ///< it reserved its aggregates and rows by a slot of its own: whoever writes there waits for it
+};
+const char* to_string(Rung rung) noexcept;
 
 /// What a command has done.
 struct Receipt {
@@ -43,8 +52,8 @@ struct CommandOptions {
     /// command of another type, on another aggregate, or with other fields. Of `transact` the framework knows only what
     /// `contents` says.
     std::string command_id = {};
-    /// With a command id: what it stands for, as text, for instance the request as it came in. In place of the command's
-    /// fields.
+    /// With a command id: what it stands for, as text, for instance the request as it came in. In place of the
+    /// command's fields.
     std::string contents = {};
     /// For `execute` and `submit`: rejected with code "wrong_version" unless the aggregate is at this version. Commands
     /// that were written together share one: who was told a version has not necessarily seen all of it.

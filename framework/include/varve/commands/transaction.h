@@ -1,118 +1,95 @@
 #pragma once
 
 #include <varve/aggregates/aggregate.h>
-#include <varve/aggregates/repository.h>
 #include <varve/commands/outcome.h>
-#include <varve/commands/read_model.h>
-#include <varve/commands/row_tables.h>
-#include <varve/locks/lock.h>
-#include <varve/transactions/reservation.h>
+#include <varve/rows/rows.h>
 
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <typeinfo>
+#include <variant>
+#include <vector>
 
 namespace varve {
 
-class Transaction;
-
 namespace detail {
-class CommandRunner;
-template <class T>
-struct RefusedRows;
+class Workspace;
+struct Touched;
 }  // namespace detail
 
-/// An event that has just been decided, as an inline projection sees it.
-struct DecidedEvent {
-    std::string_view aggregate_id;
-    Version version;  ///< of the slot it will be in
-    Time time;
-    const Metadata& metadata;
-    const void* event;  ///< the aggregate's Event variant
-};
-
-namespace detail {
-/// What runs for each event of an aggregate, inside the transaction that decided it.
-struct InlineProjection {
-    const std::type_info& kind;
-    std::function<void(Transaction&, const DecidedEvent&)> run;
-};
-/// By aggregate type's name.
-using InlineProjections = std::multimap<std::string, InlineProjection, std::less<>>;
-
-/// Ends a transaction's body. Not a std::exception, so that a body's `catch (const std::exception&)` lets it through.
-struct Rejected {
-    Rejection rejection;
-};
-}  // namespace detail
-
-/// One attempt of a command over any number of aggregates and rows: what it reads it sees as of one moment, what it
-/// decides is written all or nothing. Handed to the body of Application::transact, which may run several times: it must
-/// do nothing that cannot be repeated.
+/// One attempt of a command over any number of aggregates and rows. What it reads is validated as of one moment, and
+/// what it decides is written all or nothing. The body of Application::transact gets one. The body may run several
+/// times, so it must do nothing that cannot be repeated.
 ///
 ///     bank.transact([](Transaction& tx) {
 ///         tx.execute<Account>("alice", Withdraw{20'00});
 ///         tx.execute<Account>("bob", Deposit{20'00});
 ///     });
 ///
-/// Aggregates are seen as this process knows them, which may be out of date; then the commit is refused and the body
-/// runs again. So it may see what never was at one moment, but nothing that it then does or says comes of it.
+/// The body sees aggregates as this process last knew them. If that is out of date, the commit is refused and the body
+/// runs again. So a body may see a combination that never existed at one moment, but nothing comes of such a run.
 ///
 /// Threads: belongs to the body's thread. A reference to a state lives as long as the body runs.
 ///
-/// Errors of all methods that read: BlockedError, a ConflictError, if another transaction holds the item for longer than
-/// a lease; those of the store; CorruptionError for what cannot be read. Let them pass: Application::transact runs the
-/// body again where that helps. InvalidError for an id or a row's key that cannot be one.
+/// Errors of all methods that read: BlockedError, a ConflictError, if another transaction holds the item for longer
+/// than a lease; those of the store; CorruptionError for what cannot be read. Let them pass: Application::transact runs
+/// the body again where that helps. InvalidError for an id or a row's key that cannot be one.
 class Transaction {
   public:
     Transaction(const Transaction&) = delete;
     Transaction& operator=(const Transaction&) = delete;
 
-    /// Decides `command` on the aggregate as this transaction sees it, its own events so far included. A rejection ends
-    /// the whole transaction.
+    /// Decides `command` on the aggregate as this transaction sees it, including its own events so far. A rejection
+    /// ends the whole transaction.
     template <class A, class Command>
     requires(Decides<A, Command>) void execute(std::string_view id, const Command& command) {
-        Touched& touched = touch(aggregate_type<A>(), id);
-        const Decision<typename A::Event> decision = static_cast<const A*>(touched.state())->decide(command);
+        detail::Touched& touched = touch(aggregate_type<A>(), id);
+        const Decision<typename A::Event> decision = static_cast<const A*>(state(touched))->decide(command);
         if (decision.rejection() != nullptr) reject(*decision.rejection());
         record<A>(touched, decision.events());
         for (const EventData& effect : decision.effects()) add_effect(effect);
     }
 
-    /// Events that were decided elsewhere, as they are: for imports (Application::append).
+    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
+
+    /// Appends events that were decided elsewhere, as they are: for imports (Application::append).
     template <Aggregate A>
     void append(std::string_view id, const std::vector<typename A::Event>& events) {
         record<A>(touch(aggregate_type<A>(), id), events);
     }
-    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
-    requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
-
     /// The aggregate as this transaction sees it; validated when it commits, like everything that is read here. To see
     /// what an execute has changed, load again.
     template <Aggregate A>
     const A& load(std::string_view id) {
-        return *static_cast<const A*>(touch(aggregate_type<A>(), id).state());
+        return *static_cast<const A*>(look(aggregate_type<A>(), id));
     }
     template <class A, VARVE_WHY(detail::RefusedAggregate<A>)>
     requires(!Aggregate<A>) const A& load(std::string_view id) VARVE_REFUSED;
 
+    /// Loads several aggregates together, and with them the rows that projections keep for each of them alone (OwnRows
+    /// in commands/projection.h). All that is not known yet costs one round trip. The calls after it find it
+    /// here:
+    ///
+    ///     tx.load_all<Account>({"alice", "bob"});
+    ///     tx.execute<Account>("alice", Withdraw{20'00});
+    ///     tx.execute<Account>("bob", Deposit{20'00});
+    template <Aggregate A>
+    void load_all(const std::vector<std::string>& ids) {
+        touch_all(aggregate_type<A>(), ids);
+    }
+    template <class A, VARVE_WHY(detail::RefusedAggregate<A>)>
+    requires(!Aggregate<A>) void load_all(const std::vector<std::string>& ids) VARVE_REFUSED;
+
     /// Its version as read: 0 if it has no events yet.
     template <Aggregate A>
     Version version(std::string_view id) {
-        return touch(aggregate_type<A>(), id).seen.head;
+        return version(aggregate_type<A>(), id);
     }
 
     /// Ends the transaction: nothing is written, the caller gets the rejection.
-    [[noreturn]] void reject(Rejection rejection) {
-        rejection_ = rejection;
-        throw detail::Rejected{std::move(rejection)};
-    }
+    [[noreturn]] void reject(Rejection rejection);
 
-    /// Something that shall be done outside the store once this transaction has committed: a message to send, a call to
+    /// Adds something to be done outside the store once this transaction has committed: a message to send, a call to
     /// make. It is stored with the commit, all or nothing; EventStore::effects reads it back. `effect` is a plain
     /// struct, named like an event.
     template <EventType Effect>
@@ -122,118 +99,51 @@ class Transaction {
     template <class Effect, VARVE_WHY(detail::RefusedEvent<Effect>)>
     requires(!EventType<Effect>) void effect(const Effect& effect) VARVE_REFUSED;
 
-    /// From here on this transaction can only commit while `lock` is in the same hands: a holder that slept past its
-    /// time is refused by the store. LeaseLostError, from here or from the commit, if it has been lost or released;
+    /// From here on this transaction can commit only while `lock` is in the same hands: the store refuses a holder that
+    /// slept past its time. LeaseLostError, from here or from the commit, if the lock has been lost or released;
     /// nothing is written then. InvalidError for a lock of another store.
     void fenced_by(const Lock& lock);
 
-    /// The time that this attempt's events bear.
-    Time now() const { return now_; }
+    /// The time that this attempt's events will carry.
+    Time now() const;
 
-    /// Rows of read models, read and written with the events (projections/rows.h).
+    /// Rows of read models, read and written with the events (rows/rows.h).
     template <ReadModel T>
-    auto rows();
+    RowsInTransaction<T> rows() {
+        return RowsInTransaction<T>{stored_rows()};
+    }
     template <class T, VARVE_WHY(detail::RefusedReadModel<T>)>
     requires(!ReadModel<T>) detail::RefusedRows<T> rows()
     VARVE_REFUSED;
 
-    // Rows with their type erased. Data are JSON text; nullopt: there is no such row.
-    std::optional<std::string> read_row(const store::Key& key);
-    void write_row(const store::Key& key, std::optional<std::string> data);
-    struct RowFound {
-        store::Key key;
-        std::string data;
-    };
-    /// The rows of a range in its order, with what this transaction has written so far.
-    std::vector<RowFound> read_range(const store::Query& query);
-    RowTables& row_tables() { return world_.row_tables; }
-
   private:
-    friend class detail::CommandRunner;
-    using Reservation = transactions::Reservation;
+    friend class Application;
+    friend class detail::Workspace;
+    explicit Transaction(detail::Workspace& workspace) : workspace_(workspace) {}
 
-    /// One event that has been decided, and by which of the commands.
-    struct Decided {
-        std::size_t command;
-        EventData event;
-    };
-    struct Touched {
-        const AggregateType* type;
-        std::string id;
-        aggregates::Folded seen;
-        std::shared_ptr<void> own;  ///< as seen, and this transaction's events so far; null as long as there are none
-        std::vector<Decided> events;
-
-        const void* state() const { return own ? own.get() : seen.state.get(); }
-        void* own_state() {
-            if (!own) own = type->copy(seen.state.get());
-            return own.get();
-        }
-        aggregates::Repository::Written written(bool settled) const;
-    };
-    struct TouchedRow {
-        transactions::Image seen;
-        bool written = false;
-        std::optional<std::string> data;
-    };
-    struct World {
-        aggregates::Repository& repository;
-        transactions::Coordinator& coordinator;
-        RowTables& row_tables;
-        const detail::InlineProjections& projections;
-    };
-
-    /// `reservation` nullptr: decide first, then prepare. `ask`: whether aggregates may be as last known.
-    Transaction(const World& world, std::string tx, Time since, Reservation* reservation,
-                aggregates::Repository::Ask ask);
-
-    /// What is recorded from now on belongs to another command.
-    void begin_command(Metadata metadata) { commands_.push_back(std::move(metadata)); }
-
-    /// LeaseLostError if one of the locks is in other hands. Costs a read.
-    void check_fences() const;
-    Touched& touch(const AggregateType& type, std::string_view id);
-    TouchedRow& touch(const store::Key& key);
+    // What this attempt has read and decided is in its workspace.
+    detail::Touched& touch(const AggregateType& type, std::string_view id);
+    void touch_all(const AggregateType& type, const std::vector<std::string>& ids);
+    /// Only to be read: what projections keep for it is not asked for.
+    const void* look(const AggregateType& type, std::string_view id);
+    static const void* state(const detail::Touched& touched);
+    static void* own_state(detail::Touched& touched);
+    Version version(const AggregateType& type, std::string_view id);
+    /// Rejects unless the aggregate is at this version.
+    void expect(const AggregateType& type, std::string_view id, Version version);
     template <Aggregate A>
-    void record(Touched& touched, const std::vector<typename A::Event>& events) {
+    void record(detail::Touched& touched, const std::vector<typename A::Event>& events) {
         for (const typename A::Event& event : events) {
-            A& own = *static_cast<A*>(touched.own_state());
+            A& own = *static_cast<A*>(own_state(touched));
             std::visit([&](const auto& one) { own.apply(one); }, event);
             record(touched, EventVariant<typename A::Event>::encode(event), &event);
         }
     }
-    void record(Touched& touched, EventData data, const void* event);
+    void record(detail::Touched& touched, EventData data, const void* event);
     void add_effect(EventData effect);
-    /// What the body has decided.
-    transactions::Plan plan() const;
-    /// The names of the lines for what it writes (src/commands/lines.h); if `all`, for what it only reads too.
-    std::set<std::string> lines(bool all) const;
-    /// What it has read, as if it had decided nothing.
-    transactions::Plan reads() const;
-    /// The slots that the events of one command will be in, by stream.
-    std::vector<Receipt::Written> written_by(std::size_t command) const;
-    /// Whether the store was asked for everything that was read.
-    bool asked_for_all() const;
-    /// What has become of the aggregates by the commit of plan().
-    void remember(const transactions::Commit& commit) const;
-    /// Remembers what becomes of the slots that are pending at the commit (state_cache.h).
-    std::function<void(const store::Key& slot)> settling() const;
+    detail::RowsOfTransaction& stored_rows();
 
-    const World world_;
-    transactions::SettledReader reader_;
-    Reservation* const reservation_;
-    const aggregates::Repository::Ask ask_;
-    const std::string tx_;
-    const Time now_;
-    std::vector<Metadata> commands_;
-    std::map<std::string, Touched> aggregates_;  // by stream
-    std::map<store::Key, TouchedRow> rows_;
-    std::vector<transactions::RangeRead> ranges_;
-    std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
-    std::vector<EventData> effects_;
-    std::size_t changes_ = 0;      // events, rows and effects so far
-    std::size_t event_bytes_ = 0;  // that these events and effects take in slots, at most
-    std::optional<Rejection> rejection_;
+    detail::Workspace& workspace_;
 };
 
 }  // namespace varve

@@ -11,7 +11,7 @@ namespace varve {
 /// What went wrong, for code that must branch on it. The message is for people.
 enum class ErrorKind {
     invalid,       ///< the caller passed something that can never work; the message names it
-    config,        ///< a URL, option or stored format this program cannot work with
+    config,        ///< a URL, option or stored format that this program cannot work with
     conflict,      ///< others kept winning until the retries were used up; nothing was changed
     in_doubt,      ///< the outcome is unknown: it may have happened, or may happen later
     unavailable,   ///< the store did not answer in time or cannot be reached
@@ -30,8 +30,8 @@ const char* to_string(ErrorKind kind) noexcept;
 /// rest.
 struct Failure {
     ErrorKind kind = ErrorKind::unavailable;
-    bool in_doubt =
-        false;  ///< true: it may have been applied, now or later; false: it certainly was not and never will be
+    /// True: it may have been applied, now or later. False: it certainly was not, and never will be.
+    bool in_doubt = false;
     std::string message;
 };
 
@@ -65,17 +65,17 @@ struct ConfigError : Error {
     explicit ConfigError(std::string message) : Error({ErrorKind::config, false, std::move(message)}) {}
 };
 
-/// Where and against what a command was lost last. What is not known, or does not apply, is empty.
+/// Where a command lost last, and to what. A field that is not known, or does not apply, is empty.
 struct ConflictDetails {
     std::string item = {};                      ///< "events/account-alice/8"
     std::string stream = {};                    ///< "account-alice", if the item is a slot of a stream
     std::optional<std::int64_t> expected = {};  ///< the stream's version that was decided on
-    std::optional<std::int64_t> actual = {};    ///< its version since
-    unsigned attempts = 1;                      ///< that were made in all
-    std::string met = {};                       ///< what was met there, for people
+    std::optional<std::int64_t> actual = {};    ///< the version it had by then
+    unsigned attempts = 1;                      ///< made in all
+    std::string met = {};                       ///< what the command met there, for people
 };
 
-/// Lost against concurrent writers until the retry policy gave up. Nothing was changed.
+/// The command lost to concurrent writers until the retry policy gave up. Nothing was changed.
 class ConflictError : public Error {
   public:
     explicit ConflictError(std::string message, ConflictDetails details = {})
@@ -87,17 +87,33 @@ class ConflictError : public Error {
     ConflictDetails details_;
 };
 
-/// Nobody knows yet whether it happened. `Application::resolve` tells, as soon as the store answers again.
-class InDoubtError : public Error {
+/// What `Application::resolve` needs to settle a transaction that is in doubt. Its text may be stored: any process can
+/// make a handle of it again.
+class TransactionHandle {
   public:
-    explicit InDoubtError(std::string message, std::string transaction = {})
-        : Error({ErrorKind::in_doubt, true, std::move(message)}), transaction_(std::move(transaction)) {}
+    TransactionHandle() = default;
+    explicit TransactionHandle(std::string text) : text_(std::move(text)) {}
 
-    /// The handle that `Application::resolve` takes, in any process; empty for what was no transaction.
-    const std::string& transaction() const noexcept { return transaction_; }
+    const std::string& text() const noexcept { return text_; }
+    /// Whether there was no transaction.
+    bool empty() const noexcept { return text_.empty(); }
+    bool operator==(const TransactionHandle&) const = default;
 
   private:
-    std::string transaction_;
+    std::string text_;
+};
+
+/// Nobody knows yet whether it happened. `Application::resolve` finds out, as soon as the store answers again.
+class InDoubtError : public Error {
+  public:
+    explicit InDoubtError(std::string message, TransactionHandle handle = {})
+        : Error({ErrorKind::in_doubt, true, std::move(message)}), handle_(std::move(handle)) {}
+
+    /// For `Application::resolve`; empty if there was no transaction.
+    const TransactionHandle& handle() const noexcept { return handle_; }
+
+  private:
+    TransactionHandle handle_;
 };
 
 /// The store did not answer, and certainly nothing was changed.
@@ -122,7 +138,7 @@ struct CorruptionError : Error {
 
 /// Throws the exception that belongs to a failure: the subclass of its kind, or InDoubtError if it is in doubt.
 [[noreturn]] void raise(const Failure& failure);
-/// As `raise`, where it is known from elsewhere that nothing was changed: what was in doubt is unavailable.
+/// As `raise`, where the caller knows that nothing was changed: what was in doubt becomes unavailable.
 [[noreturn]] void raise_certain(Failure failure);
 /// Whether the same request may get through when it is sent again.
 bool worth_repeating(const Failure& failure) noexcept;

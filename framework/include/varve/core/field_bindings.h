@@ -7,7 +7,7 @@
 
 namespace varve::detail {
 
-/// The largest number of fields of a plain struct. The specialisation after it only serves to notice one field more.
+/// The largest number of fields of a plain struct. The specialisation after it only notices one field too many.
 inline constexpr std::size_t fields_max = 64;
 
 /// A field as a template argument, from which the compiler's spelling gives the field's name. (clang 14 takes a pointer
@@ -22,7 +22,7 @@ FieldPointer(T*) -> FieldPointer<T>;
 template <auto... pointers>
 struct FieldPointers {};
 
-/// A place for a T to point into at compile time. No T is ever made or read there, only its fields are named.
+/// A place for a T to point into at compile time. No T is ever made or read there; only its fields are named.
 template <class T>
 union Ghost {
     constexpr Ghost() : nothing{} {}
@@ -32,7 +32,7 @@ union Ghost {
     T object;
 };
 
-// clang insists on a definition, of which it emits nothing; g++ would emit one, and asks for none.
+// clang insists on a definition, and emits nothing for it. g++ needs none, and would emit it.
 #ifdef __clang__
 template <class T>
 inline constinit Ghost<T> ghost;
@@ -127,8 +127,8 @@ struct FieldBindings<0> {
 #define VARVE_FIELD_POINTER(i) FieldPointer{&field##i}
 #define VARVE_FIELD_ADDRESS(i) &field##i
 
-// fits: T{{}, {}, ...} is valid with that many braces. Each pair of braces initialises exactly one field, also an array
-// or a nested struct, so the largest number that fits is the number of fields.
+// fits: T{{}, {}, ...} is valid with that many braces. Each pair of braces initialises exactly one field, even an array
+// or a nested struct. So the largest number that fits is the number of fields.
 #define VARVE_FIELD_BINDINGS(n)                                     \
     template <>                                                     \
     struct FieldBindings<n> {                                       \

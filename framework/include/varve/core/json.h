@@ -26,14 +26,14 @@
 /// | enum                                  | its enumerator's name; values from -128 to 255                        |
 /// | varve::Time                           | "2026-01-31T12:00:00.000000Z"                                         |
 /// | std::chrono::duration of integers     | its count                                                             |
-/// | std::optional                         | left out of an object when empty; null is read, too                   |
+/// | std::optional                         | left out of an object when empty; null is read as empty               |
 /// | std::vector and its like, std::array  | an array                                                              |
 /// | std::map and its like                 | an object; keys are strings, integers or enums                        |
 /// | std::variant                          | {"Name":value}: T::name (a constexpr string_view), else the type name |
 /// | json::Raw                             | any value, verbatim                                                   |
 ///
 /// Reading is lenient where formats grow and strict elsewhere: unknown members are skipped; a missing one leaves its
-/// field at what the struct's definition says; a repeated member, a number that does not fit, trailing text, a lone
+/// field as the struct's definition has it; a repeated member, a number that does not fit, trailing text, a lone
 /// surrogate, invalid UTF-8 and a number beyond the range of a double (also in what is skipped) are errors.
 ///
 /// Threads: all functions may be called from any thread.
@@ -64,8 +64,8 @@ std::string shape(const Type& type);
 
 }  // namespace detail
 
-/// Compact JSON, members in the order of declaration. Throws InvalidError, which names the path, for what JSON cannot
-/// hold and beyond the limits.
+/// Compact JSON, members in the order of declaration. Throws an InvalidError that names the path for what JSON cannot
+/// hold, and beyond the limits.
 template <HasJson T>
 std::string encode(const T& value, const EncodeOptions& options = {}) {
     return detail::encode(detail::TypeOf<T>::value, &value, options);
@@ -86,15 +86,15 @@ template <class T, VARVE_WHY(varve::detail::RefusedJson<T>)>
 requires(!HasJson<T>) Result<T, DecodeError> decode(std::string_view text, const DecodeOptions& options = {})
 VARVE_REFUSED;
 
-/// What JSON stands for a type, with the names and types of all fields within: equal for types whose texts are read by
-/// each other as they were meant. Not meant to be read by a program.
+/// Describes the JSON that stands for a type, with the names and types of all fields within. Types of equal shapes read
+/// each other's texts as they were meant. Programs should not take a shape apart.
 template <HasJson T>
 std::string shape() {
     return detail::shape(detail::TypeOf<T>::value);
 }
 
-/// Whether two texts are the same value: white space, the order of members and the notation of a number tell nothing;
-/// each digit counts. False if either is no JSON.
+/// Whether two texts are the same value. White space, the order of members and the notation of a number do not matter;
+/// each digit does. False if either is not JSON.
 bool same(std::string_view a, std::string_view b);
 
 /// The text as a JSON string literal, quotes included. Throws InvalidError unless it is valid UTF-8.

@@ -24,7 +24,7 @@ concept HasConstantName = NamesItself<T> && requires {
     typename std::bool_constant<(std::string_view{T::name}.size() > 0)>;
 };
 
-/// Why T cannot be stored under its name; T's own, or what all compilers call it.
+/// Why T cannot be stored under its name: its own, or the one that all compilers give it.
 template <class T>
 consteval auto refuse_name() {
     if constexpr (HasConstantName<T>) {
@@ -49,7 +49,7 @@ consteval bool all_differ(std::initializer_list<std::string_view> names) {
     return true;
 }
 
-/// The first of them that is none of the Fine.
+/// The first of these that is not Fine.
 template <class First, class... Others>
 consteval auto first_refused() {
     if constexpr (First::refused || sizeof...(Others) == 0) {
@@ -79,7 +79,7 @@ concept HasMappedKeys = HasKeys<T> && requires {
 template <class T>
 concept IsNamed = (std::is_class_v<T> || std::is_enum_v<T>);
 
-/// `Seen` are the structs that it is within: some contain themselves, through a vector or a map.
+/// `Seen` are the structs around it: some contain themselves, through a vector or a map.
 template <class Place, class T, class... Seen>
 consteval auto refuse_json();
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <varve/core/clock.h>
-#include <varve/core/is_a.h>
 #include <varve/core/reflect.h>
 #include <varve/core/type_name.h>
 
@@ -18,13 +17,23 @@
 #include <utility>
 #include <variant>
 
-// Tables that describe C++ types to the compiled codec (src/core/json.cpp): per type one `Type`, which says what JSON
-// stands for it and holds the few functions that only a template can write. Only of types that have a JSON form, which
-// json_refusals.h decides. Users include json.h.
+// Tables that describe C++ types to the compiled codec (src/core/json.cpp): one `Type` for each. It says what JSON
+// stands for the type, and holds the few functions that only a template can write. json_refusals.h decides which types
+// have a JSON form; others have no table. Users include json.h.
+
+namespace varve::detail {
+
+/// Whether T is an instance of a template: is_a<std::optional, T>.
+template <template <class...> class Template, class T>
+inline constexpr bool is_a = false;
+template <template <class...> class Template, class... Arguments>
+inline constexpr bool is_a<Template, Template<Arguments...>> = true;
+
+}  // namespace varve::detail
 
 namespace varve::json {
 
-/// Any JSON value, kept as the text it is: what is decoded into it stays verbatim, and it is encoded verbatim.
+/// Any JSON value, kept as text: it is decoded and encoded verbatim.
 struct Raw {
     std::string text = "null";
 };
@@ -72,7 +81,7 @@ struct Visitor {
 
 struct Sequence {
     const Type* element;
-    std::size_t fixed_size;  ///< of a std::array; `growing` else
+    std::size_t fixed_size;  ///< of a std::array; else `growing`
     void (*clear)(void* sequence);
     void* (*append)(void* sequence, std::size_t index);  ///< the new element's address
     void (*each)(const void* sequence, Visitor& visitor);
@@ -84,7 +93,7 @@ struct Map {
     const Type* key;  ///< text, an integer or an enumeration
     const Type* value;
     void (*clear)(void* map);
-    void* (*insert)(void* map, void* key);  ///< takes the key away; null if it is there already
+    void* (*insert)(void* map, void* key);  ///< moves from the key; null if it is there already
     void (*each)(const void* map, Visitor& visitor);
 };
 
@@ -110,7 +119,7 @@ struct Object {
     void* (*address)(void* object, std::size_t field);
 };
 
-/// What one of an integer stands for, of a duration: `numerator / denominator` seconds.
+/// What one count of a duration stands for: `numerator / denominator` seconds.
 struct Unit {
     std::intmax_t numerator;
     std::intmax_t denominator;
@@ -141,8 +150,8 @@ struct Type {
     constexpr Type(const Object* o) : kind(Kind::object), object(o) {}
 };
 
-/// The description of T. No constexpr variables: types may contain themselves through a vector or a map, and only the
-/// address of a description is needed where another one is made.
+/// The description of T. It is not constexpr: a type may contain itself through a vector or a map. One description
+/// needs only the addresses of others.
 template <class T>
 struct TypeOf {
     static const Type value;

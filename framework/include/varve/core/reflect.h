@@ -8,8 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
-// What the codec must know of a user's types without macros or registration: the fields of a plain struct and the
-// enumerators of an enum. Both come from the compiler's spelling of template arguments, at compile time only.
+// What the codec must know of a user's types: the fields of a plain struct and the enumerators of an enum. Both come
+// from the compiler's spelling of template arguments, at compile time, without macros or registration.
 
 namespace varve::detail {
 

@@ -8,14 +8,14 @@
 
 namespace varve {
 
-/// Either a value or the reason why there is none. For what happens daily and the caller must branch on: a rejected
-/// command, text that does not decode. What the world does to us is an exception instead (error.h).
+/// Either a value or the reason why there is none. It is for what happens daily and the caller must branch on: a
+/// rejected command, text that does not decode. What the world does to us is an exception instead (error.h).
 ///
 ///     Result<int, std::string> half(int n) { if (n % 2) return std::string{"odd"}; return n / 2; }
 ///     if (auto r = half(4)) use(*r); else report(r.error());
 ///
-/// T and E are different types. `value()` without a value throws std::logic_error; `*`, `->` and `error()` on what is
-/// not there are a programmer's error.
+/// T and E are different types. `value()` without a value throws std::logic_error; to use `*`, `->` or `error()` on
+/// what is not there is a programmer's error.
 template <class T, class E>
 class [[nodiscard]] Result {
     static_assert(!std::is_same_v<T, E>, "a Result's value and error must be told apart by their types");

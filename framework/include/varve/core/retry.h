@@ -12,11 +12,12 @@ namespace varve {
 struct RetryPolicy {
     Duration first_delay = std::chrono::milliseconds{1};
     Duration delay_max = std::chrono::milliseconds{200};
-    unsigned attempts_max = 1000;                  ///< the first one included
-    Duration time_max = std::chrono::seconds{15};  ///< from the first attempt; no new one begins after it
+    unsigned attempts_max = 1000;  ///< the first one included
+    /// From the first attempt. No new one begins after it, and none waits longer.
+    Duration time_max = std::chrono::seconds{15};
 
     static RetryPolicy once() { return {.attempts_max = 1}; }
-    /// For who waits for others, or asks a silent store again: for at most `time_max`, however many attempts that is.
+    /// For whoever waits for others, or asks a silent store again: for at most `time_max`, in any number of attempts.
     static RetryPolicy waiting(Duration time_max) {
         return {.delay_max = std::chrono::milliseconds{100},
                 .attempts_max = std::numeric_limits<unsigned>::max(),
@@ -39,10 +40,12 @@ class Backoff {
     /// Sleeps and returns true, or returns false at once if no attempt is left.
     bool next();
     /// As `next()`, but the first retry comes without a delay: for a conflict that is already over.
-    bool next_at_once();
+    bool next_without_delay();
 
+    /// When the policy's time is over. No attempt waits beyond it.
+    SteadyTime until() const;
     unsigned attempts() const { return attempts_; }  ///< begun so far, the current one included
-    /// For the message of who gives up: "after 3 attempts in 15.2 s, of the 15 s that retry.time_max allows".
+    /// For the message of whoever gives up: "after 3 attempts in 15.2 s, of the 15 s that retry.time_max allows".
     std::string spent() const;
 
   private:

@@ -2,10 +2,11 @@
 
 #include <concepts>
 #include <string_view>
+#include <typeinfo>
 
 namespace varve {
 
-/// T has a static member `name` that is a text. A field of that name is something else.
+/// T has a static member `name` that is text. A field of that name does not count.
 template <class T>
 concept NamesItself = requires {
     { *&T::name } -> std::convertible_to<std::string_view>;
@@ -41,14 +42,14 @@ consteval std::string_view unqualified(std::string_view type) {
 
 }  // namespace detail
 
-/// The unqualified name of a type: "Deposited" for bank::Deposited. The same with every compiler as long as the type is
-/// no template; a stored format must not rely on the spelling of template arguments.
+/// The unqualified name of a type: "Deposited" for bank::Deposited. Every compiler gives the same, unless the type is a
+/// template: a stored format must not rely on the spelling of template arguments.
 template <class T>
 consteval std::string_view type_name() {
     return detail::unqualified(detail::qualified(detail::spelled<T>()));
 }
 
-/// A type for messages, with its namespaces: "bank::Deposited". Compilers spell some types each in its own way.
+/// A type's name for messages, with its namespaces: "bank::Deposited". Compilers spell some types differently.
 template <class T>
 consteval std::string_view qualified_type_name() {
     return detail::qualified(detail::spelled<T>());
@@ -67,7 +68,7 @@ constexpr bool is_identifier(std::string_view name) {
 
 }  // namespace detail
 
-/// What a type is called in the store: its own name, else the type's.
+/// What a type is called in the store: its static `name`, if it has one, else type_name().
 template <class T>
 consteval std::string_view stored_name() {
     if constexpr (NamesItself<T>) {
@@ -76,5 +77,17 @@ consteval std::string_view stored_name() {
         return type_name<T>();
     }
 }
+
+/// A C++ type, and the name that its data are stored under.
+struct NamedType {
+    std::string_view name;      ///< "account"
+    std::string_view cpp_name;  ///< "bank::Account", for messages
+    const std::type_info& type;
+
+    template <class T>
+    static constexpr NamedType of(std::string_view name) {
+        return {name, qualified_type_name<T>(), typeid(T)};
+    }
+};
 
 }  // namespace varve

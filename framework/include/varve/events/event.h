@@ -1,8 +1,8 @@
 #pragma once
 
 #include <varve/core/clock.h>
-#include <varve/transactions/slot.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,7 +10,8 @@
 
 namespace varve {
 
-using transactions::Version;
+/// Where in its stream a slot is: 1, 2, 3 … without holes. 0: before the first.
+using Version = std::int64_t;
 
 /// What is stored beside events and is not part of them. All events of one command share it.
 struct Metadata {
@@ -40,6 +41,7 @@ struct RecordedEvent {
     Time time;              ///< when it was decided, by the clock of whoever did
     EventData event;
     std::shared_ptr<const Metadata> metadata;
+    std::uint64_t position = 0;  ///< of its slot in the order of all slots, for who follows them; 0: read otherwise
 };
 
 /// Something to be done outside the store because a transaction has committed.

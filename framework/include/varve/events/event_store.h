@@ -1,16 +1,21 @@
 #pragma once
 
 #include <varve/core/result.h>
+#include <varve/core/retry.h>
 #include <varve/events/event.h>
-#include <varve/transactions/coordinator.h>
+#include <varve/transactions/options.h>
 
-#include <functional>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace varve {
+
+namespace transactions {
+class Coordinator;
+}
 
 /// What a stream must look like for an append to be accepted.
 class Expected {
@@ -46,15 +51,24 @@ struct Stream {
     Version head = 0;                   ///< the last committed version of the whole stream as it was read; 0: none
 };
 
+enum class Order { oldest_first, newest_first };
+
+/// Some slots of a stream, and where it goes on.
+struct StreamPage {
+    std::vector<RecordedEvent> events;  ///< in the order that was asked for, slot by slot
+    std::string next;                   ///< for PageOptions::next; empty: there are no more yet
+};
+
 /// Streams of events below the level of aggregates: for imports, tools and tests. Most users want Application.
 ///
-///     EventStore events{coordinator};
+///     EventStore& events = bank.events();
 ///     auto appended = events.append("account-alice", {encode_event(Opened{"Alice"})}, Expected::none());
 ///
 /// Threads: all methods may be called from any thread. Errors: InvalidError for what can never work, ConflictError when
 /// others kept winning, InDoubtError, and those of the store.
 class EventStore {
   public:
+    /// For the framework: an Application has one.
     explicit EventStore(transactions::Coordinator& coordinator, RetryPolicy retry = {});
 
     /// Appends all events as ONE slot, all or nothing. With `any` and `exists` it is repeated until it fits; an append
@@ -66,6 +80,9 @@ class EventStore {
 
     /// Read committed. A stream that does not exist has no events and head 0.
     Stream load(const std::string& stream, Version first = 1, Version last = std::numeric_limits<Version>::max());
+    /// One page, read committed: at most `limit` slots, each with all its events. InvalidError for a `next` that is not
+    /// of this stream, in this order.
+    StreamPage load(const std::string& stream, const PageOptions& page, Order order = Order::oldest_first);
     /// As it was at a moment: the slots up to the last one whose time is not later.
     Stream load_as_of(const std::string& stream, Time moment);
     /// The effects of the transaction that a slot decides (Receipt::primary), read committed; none if it decides none.

@@ -15,8 +15,8 @@ struct Metrics {
     Counter cleaned{0};       ///< expired rows of others removed from queues
     Counter waiting{0};       ///< acquisitions that are under way now
     Counter holding{0};       ///< locks that are held now
-    Counter queue_length{0};  ///< acquisitions ahead of the last one that queued up, as it first looked
-    Counter waited_us{0};     ///< microseconds, of all that were acquired
+    Counter queue_length{0};  ///< acquisitions that the last one to queue up found ahead of it
+    Counter waited_us{0};     ///< microseconds, for all that were acquired
     Counter held_us{0};       ///< microseconds, of all that are no longer held
     Counter heartbeats{0};    ///< times a lock's expiry was moved
 };

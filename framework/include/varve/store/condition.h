@@ -7,14 +7,14 @@
 
 namespace varve::store {
 
-/// What must hold of the item as it stands for a write to be applied. A small tree:
+/// What must hold of an item for a write to it to be applied. A small tree:
 ///
 ///     !item_exists() || (equals("state", "void") && equals("epoch", 3))
 ///
 /// A default Condition always holds. Engines that have no conditions of their own use `holds`.
 struct Condition {
     enum class Operator {
-        all_of,       ///< every operand holds; so does this one without operands
+        all_of,       ///< every operand holds; without operands it holds
         any_of,       ///< at least one operand holds
         negation,     ///< the only operand does not hold
         item_exists,  ///< there is an item under the key
@@ -38,7 +38,7 @@ Condition operator&&(Condition a, Condition b);
 Condition operator||(Condition a, Condition b);
 Condition operator!(Condition a);
 
-/// Whether `condition` holds of `item`; nullptr = there is none.
+/// Whether `condition` holds of `item`; nullptr: there is no item.
 bool holds(const Condition& condition, const Item* item);
 
 }  // namespace varve::store

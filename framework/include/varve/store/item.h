@@ -12,8 +12,8 @@ namespace varve::store {
 
 using Bytes = std::vector<std::byte>;
 
-/// A std::variant that survives a copy for which there is no memory. The one of libstdc++ 12 destroys then what it has
-/// not made, if all its alternatives are texts, vectors and plain data; an assignment does not.
+/// A std::variant that survives when memory runs out during a copy. The copy constructor of libstdc++ 12 then destroys
+/// what it has not made, if all alternatives are strings, vectors and plain data; its assignment does not.
 template <class... Alternatives>
 struct Either : std::variant<Alternatives...> {
     using Variant = std::variant<Alternatives...>;
@@ -36,7 +36,7 @@ using Item = std::map<std::string, Value, std::less<>>;
 /// Orders the items of one partition; monostate in tables without a sort key. Text compares byte by byte.
 using SortKey = Either<std::monostate, std::int64_t, std::string>;
 
-/// Names one item of a store. `partition` is 1 to 1024 bytes of UTF-8, a textual sort key likewise.
+/// Names one item of a store. `partition` is 1 to 1024 bytes of UTF-8, and so is a textual sort key.
 struct Key {
     std::string table;
     std::string partition;
@@ -48,7 +48,7 @@ struct Key {
 /// "events/account-alice/7": for messages.
 std::string to_string(const Key& key);
 
-/// An item with its name.
+/// An item with its key.
 struct Record {
     Key key;
     Item item;
@@ -60,8 +60,8 @@ struct Record {
 const std::string* text(const Item& item, std::string_view attribute);
 const std::int64_t* integer(const Item& item, std::string_view attribute);
 
-/// What an item counts against Capabilities::item_bytes_max: its attributes' names and values and its key's values; an
-/// integer counts as 21 bytes. An upper bound of what DynamoDB counts.
+/// How many bytes of Capabilities::item_bytes_max an item takes: its attributes' names and values, and its key's
+/// values. An integer counts as 21 bytes. DynamoDB never counts more.
 std::size_t bytes(const Key& key, const Item& item);
 
 enum class SortType { none, integer, text };
@@ -69,7 +69,7 @@ enum class SortType { none, integer, text };
 /// The shape of a table. Attributes other than those of the key need no declaration.
 struct TableSchema {
     std::string name;                 ///< 3 to 200 of a-z A-Z 0-9 _ - .
-    std::string partition_attribute;  ///< what a foreign client finds the key's parts under
+    std::string partition_attribute;  ///< where other clients find the key's parts
     std::string sort_attribute = {};  ///< empty exactly when `sort` is none
     SortType sort = SortType::none;
     std::string expiry_attribute = {};  ///< an integer attribute, Unix time in seconds, after which the store MAY
@@ -81,10 +81,10 @@ struct TableSchema {
 /// "events (aggregateId, version integer)": for messages.
 std::string to_string(const TableSchema& schema);
 
-/// Throws InvalidError naming the rule that a schema breaks, or that a key breaks in a table of this schema.
+/// Throws an InvalidError that names the rule: one that a schema breaks, or a key in a table of this schema.
 void check(const TableSchema& schema);
 void check(const TableSchema& schema, const Key& key);
-/// Throws InvalidError if the item has an attribute without a name, with one too long, or with a key attribute's.
+/// Throws InvalidError if an attribute has no name, a name that is too long, or the name of a key attribute.
 void check(const TableSchema& schema, const Item& item);
 
 }  // namespace varve::store

@@ -17,14 +17,14 @@ namespace varve::store {
 struct Put {
     Item item;
 };
-/// Sets some attributes and removes others, the rest stays; creates the item if there is none. No attribute is in both.
+/// Sets some attributes and removes others; the rest stays. Creates the item if there is none. No attribute is in both.
 struct Update {
     Item set;
     std::vector<std::string> remove;
 };
 /// Removes the item; removing nothing is no failure.
 struct Erase {};
-/// Changes nothing: its condition takes part in a `write_atomically`. Refused elsewhere with InvalidError.
+/// Changes nothing: its condition takes part in `write_atomically`. InvalidError elsewhere.
 struct Check {};
 
 struct Write {
@@ -38,10 +38,11 @@ struct Applied {};
 struct Refused {
     std::optional<Item> current;
 };
-/// One that nobody has given is a Failure.
+/// An answer that nobody has given is a Failure.
 using WriteAnswer = std::variant<Failure, Applied, Refused>;
 
-/// Which writes of an atomic batch refused it, in ascending order of index, each with its item as it stood.
+/// Which writes of an atomic batch had a condition that did not hold, in ascending order of index, each with its item
+/// as it stood.
 struct RefusedBatch {
     struct One {
         std::size_t index;
@@ -51,11 +52,11 @@ struct RefusedBatch {
 };
 using AtomicAnswer = std::variant<Failure, Applied, RefusedBatch>;
 
-/// Whoever reads in pages needs memory for so many bytes, and one item: a page ends at the latest with the record by
-/// which its records, as `bytes(key, item)` or the store counts them, come to this.
+/// A page ends at the latest with the record that brings its records to this size, as `bytes(key, item)` or the store
+/// counts them. So whoever reads in pages needs memory for this many bytes and one item.
 inline constexpr std::size_t page_bytes = std::size_t{1} << 20;
 
-/// One page of a query or scan. `next` continues it; it may be there although `records` is empty, or fewer than the
+/// One page of a query or scan. `next` continues it. It may be there even if `records` is empty, or has fewer than the
 /// limit.
 struct Page {
     std::vector<Record> records;
@@ -73,7 +74,14 @@ struct Query {
     std::optional<std::string> next = {};  ///< from the page before
 };
 
-/// All items of a table, in no order. `segments` scans with the same `segments` and all values of `segment` cover it.
+/// What several reads have found.
+struct FoundTogether {
+    std::vector<std::optional<Item>> items;  ///< in the order of the keys
+    std::vector<Page> pages;                 ///< in the order of the queries
+};
+
+/// All items of a table, in no order. As many scans as `segments` says, one for each value of `segment`, cover the
+/// table.
 struct Scan {
     std::string table;
     std::uint32_t segment = 0;
@@ -91,9 +99,9 @@ struct Change {
 };
 
 struct Capabilities {
-    std::size_t item_bytes_max;  ///< a Put of a larger item, or an Update that sets more, fails with InvalidError that
-                                 ///< names item, size and limit; an Update that lets an item grow beyond the limit is
-                                 ///< answered with a Failure of that kind
+    /// A Put of a larger item, or an Update that sets more, fails with an InvalidError that names item, size and limit.
+    /// An Update that lets an item grow beyond the limit is answered with a Failure of that kind.
+    std::size_t item_bytes_max;
     std::size_t atomic_writes_max;  ///< how many writes write_atomically takes; 0: it is not there
     bool ordered_changes;           ///< whether changes() is there
 };
@@ -103,8 +111,8 @@ struct Capabilities {
 ///
 /// What every implementation promises
 ///  - Each write of ONE item is atomic and linearizable, its condition included. Nothing more is needed.
-///  - What was answered `Applied` survives the death of every process (stores that keep data; see the adapter's
-///  README).
+///  - In a store that keeps data, what was answered `Applied` survives the death of every process (see the adapter's
+///    README).
 ///  - Reads and queries see every write answered before they began.
 ///  - Text keys and values are UTF-8 without NUL; other text is refused with InvalidError. Bytes are any bytes.
 ///  - Empty text and empty bytes are values, different from a missing attribute.
@@ -112,7 +120,10 @@ struct Capabilities {
 /// Errors. Methods throw: InvalidError (a table nobody ensured, a key that does not fit its table, a bad attribute
 /// name, an item beyond the limit), UnavailableError and the other kinds of error.h as their names say. A write that
 /// fails because of the world does not throw: it is answered with a `Failure`, so that the rest of its batch is not
-/// lost. What else a write throws, std::bad_alloc for one, leaves open what has become of the batch.
+/// lost. Any other exception from a write, such as std::bad_alloc, leaves open what has become of the batch. A store
+/// may repeat a request that was not answered. The answer to a write may then be that of a later delivery. It may even
+/// be a refusal, because of the first delivery or of what came after it. So whoever writes must recognise its own
+/// writes.
 ///
 /// Threads: every method may be called from any number of threads at once. Destroying a store while a call runs is a
 /// programmer's error.
@@ -120,36 +131,45 @@ class ItemStore {
   public:
     virtual ~ItemStore() = default;
 
-    /// Makes sure that the table is there. Cheap and harmless when repeated, also by several processes at once.
-    /// Throws ConfigError that names both shapes if the table exists with another one.
+    /// Makes sure that the table is there. Cheap and harmless when repeated, also by several processes at once. Throws
+    /// a ConfigError that names both shapes if the table exists with another one.
     virtual void ensure_table(const TableSchema& schema) = 0;
 
     /// The items under `keys`, in the order of `keys`; nullopt where there is none. Each is read strongly consistently,
     /// on its own: two of them need not be of one moment. A key may be named twice. Throws if any could not be read.
     [[nodiscard]] virtual std::vector<std::optional<Item>> read(std::span<const Key> keys) = 0;
 
-    /// Applies every write whose condition holds, each on its own and in no order, never all or nothing; one answer per
-    /// write, in the order of `writes`. Costs about one round trip. Two writes of one batch must not name the same key
-    /// (InvalidError). InvalidError means that none of the batch was applied.
+    /// Applies every write whose condition holds, each on its own and in no order, never all or nothing. Gives one
+    /// answer per write, in the order of `writes`. Costs about one round trip. Two writes of one batch must not name
+    /// the same key (InvalidError). InvalidError means that none of the batch was applied.
     [[nodiscard]] virtual std::vector<WriteAnswer> write(std::span<const Write> writes) = 0;
 
     /// Strongly consistent. InvalidError if the table has no sort key or `limit` is 0.
     [[nodiscard]] virtual Page query(const Query& query) = 0;
 
-    /// Sees every item that is there from the scan's first page to its last, once; others perhaps.
+    /// What `read` and `query` answer to each, asked for at once. A remote store has all requests in flight together,
+    /// at the cost of about one round trip. A store that does not override this asks one after the other. Errors: those
+    /// of `read` and `query`.
+    [[nodiscard]] virtual FoundTogether read_together(std::span<const Key> keys, std::span<const Query> queries);
+
+    /// Finds every item that is there from the scan's first page to its last, once. It may find others too.
     [[nodiscard]] virtual Page scan(const Scan& scan) = 0;
 
     virtual Capabilities capabilities() const = 0;
 
     /// Optional (Capabilities::ordered_changes). The table's items whose LAST change came after `after`, in the order
-    /// of these changes, each item once, at most `limit` and as many as a page may hold; none only if there are none.
-    /// Positions are given in the order of commits, without gaps at
-    /// the time they are given: when position p is visible, no smaller one will ever appear. An erased item is no
-    /// longer there. A write that was refused is no change; every applied one is.
+    /// of these changes, each item once, at most `limit` and as many as a page may hold. The answer is empty only if
+    /// there are none. Positions are given in the order of commits, and without gaps when they are given: when position
+    /// p is visible, no smaller one will ever appear. An erased item is no longer there. A write that was refused is no
+    /// change; every applied one is.
     [[nodiscard]] virtual std::vector<Change> changes(const std::string& table, Position after, std::size_t limit);
 
-    /// Optional (Capabilities::atomic_writes_max). All writes if all their conditions hold at one moment, else none.
-    /// The same rule on keys as in `write`.
+    /// Optional (Capabilities::ordered_changes). The last position that was given in the table, 0 if none was: whoever
+    /// has read the changes up to there has seen every write that was answered before this call.
+    [[nodiscard]] virtual Position last_change(const std::string& table);
+
+    /// Optional (Capabilities::atomic_writes_max). Applies all writes if all their conditions hold at one moment, else
+    /// none. Keys follow the rule of `write`.
     [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
 };
 
@@ -158,12 +178,12 @@ class ItemStore {
 enum class Batch { independent, atomic };
 void check(std::span<const Write> writes, Batch kind);
 
-/// Throws InvalidError if a write's key or attributes do not fit the table, or what it brings is beyond the limit.
+/// Throws InvalidError if a write's key or attributes do not fit the table, or if it brings more than the limit.
 /// Adapters call it for each write before they apply the first.
 void check(const TableSchema& schema, const Write& write, std::size_t item_bytes_max);
 
-/// Throws InvalidError unless partition and bounds of a query could be those of keys of the table, and if its limit is
-/// 0. Adapters call it before they query.
+/// Throws InvalidError if a query's limit is 0, or if its partition and bounds cannot belong to keys of the table.
+/// Adapters call it before they query.
 void check(const TableSchema& schema, const Query& query);
 /// Throws InvalidError if a scan asks for a segment that it does not have, or for nothing.
 void check(const TableSchema& schema, const Scan& scan);

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <varve/store/item_store.h>
-
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,6 +11,8 @@ namespace varve {
 
 namespace store {
 
+class ItemStore;
+
 /// A store's address: scheme ':' location ['?' key '=' value {'&' key '=' value}], e.g.
 /// "sqlite:bank.db?synchronous=normal". Percent-encoding is undone in keys and values; the location is left to the
 /// adapter.
@@ -22,7 +22,7 @@ struct Url {
     std::map<std::string, std::string> options;
 };
 
-/// Throws ConfigError that says what is wrong. Messages show no user, password or option value.
+/// Throws a ConfigError that says what is wrong. Messages show no user, password or option value.
 Url parse_url(std::string_view url);
 
 /// What an adapter tells about itself, so that `open` finds it by scheme.
@@ -32,7 +32,7 @@ struct Adapter {
     std::function<std::shared_ptr<ItemStore>(const Url&)> open;
 };
 
-/// Makes a scheme known to `open`. Adapters call it as their library is loaded; linking an adapter is enough.
+/// Makes a scheme known to `open`. Adapters call it when their library is loaded: linking an adapter is enough.
 void register_adapter(Adapter adapter);
 
 }  // namespace store

@@ -22,9 +22,10 @@ struct FaultRates {
     double answer_lost = 0;       ///< a write that is done; in doubt after the timeout
     double request_late = 0;      ///< a write that arrives up to `delay_max` later; in doubt after the timeout
     double delivered_again = 0;   ///< a write that arrives once more, or several times, up to `again_after_max` later
-    double any_past_request = 0;  ///< at any request, one of all the writes that ever arrived does so once more
+    double any_past_request = 0;  ///< at any request, one of all the writes that ever arrived arrives once more
     double error_without_effect = 0;  ///< a write that fails, in doubt, and is not done
     double error_with_effect = 0;     ///< a write that fails, in doubt, and is done
+    double answered_again = 0;        ///< a write that arrives twice, up to `latency_max` apart; the second is answered
     double slow_request = 0;          ///< takes up to `latency_max` to arrive
     double slow_answer = 0;           ///< takes up to `latency_max` to come back
     double throttled = 0;             ///< begins a burst in which every request fails, certainly without effect
@@ -39,10 +40,10 @@ struct FaultTimes {
     Duration again_after_max = std::chrono::seconds{120};
     Duration latency_max = std::chrono::milliseconds{200};
     Duration throttle_max = std::chrono::seconds{2};
-    unsigned again_times_max = 2;  ///< a write that is delivered again is so at most so often
+    unsigned again_times_max = 2;  ///< so often a write is delivered again, at most
 };
 
-/// How often each fault of FaultRates came to pass.
+/// How often each fault of FaultRates happened.
 struct FaultCounts {
     std::uint64_t requests = 0;
     std::uint64_t request_lost = 0;
@@ -52,6 +53,7 @@ struct FaultCounts {
     std::uint64_t any_past_request = 0;
     std::uint64_t error_without_effect = 0;
     std::uint64_t error_with_effect = 0;
+    std::uint64_t answered_again = 0;
     std::uint64_t slow_request = 0;
     std::uint64_t slow_answer = 0;
     std::uint64_t throttled = 0;  ///< requests that failed in a burst
@@ -64,8 +66,9 @@ struct FaultCounts {
 /// What lies between the FaultyStores of one simulated cluster and their store: the faults, and the requests that are
 /// still on their way. A late request arrives when any of these stores is called at or after its time.
 ///
-/// Time passes only by `clock`, chance only comes from `random`: one seed and the same calls give the same run. All
-/// three must outlive the stores. Use a clock that a sleep moves (ManualClock::Mode::auto_advance), or a scheduler's.
+/// Time passes only by `clock`, chance only comes from `random`: one seed and the same calls give the same run. Both,
+/// and the network itself, must outlive the stores. Use a clock that a sleep moves (ManualClock::Mode::auto_advance),
+/// or a scheduler's.
 ///
 /// Threads: any; a run can be repeated only if the calls come in the same order.
 class Network {
@@ -76,11 +79,11 @@ class Network {
     };
     explicit Network(World world, const FaultRates& rates = {}, const FaultTimes& times = {});
 
-    /// From now on; what is on its way stays so. `set_rates({})` begins a quiet phase.
+    /// From now on. What is on its way stays on its way. `set_rates({})` begins a quiet phase.
     void set_rates(const FaultRates& rates);
     FaultCounts counts() const;
 
-    /// Lets everything arrive whose time has come; gives how many requests did.
+    /// Lets everything arrive whose time has come. Returns how many requests arrived.
     std::size_t deliver_all_due();
     /// Lets everything arrive that is still on its way, whatever its time.
     std::size_t deliver_everything();
@@ -120,7 +123,7 @@ class Network {
 };
 
 /// Thrown through the code under test when a hook says so: the simulated process is dead from here on. Not a
-/// std::exception, so that nothing that handles errors handles this.
+/// std::exception, so that no handler of errors catches it.
 struct ProcessStopped {
     std::uint64_t request;
 };
@@ -132,14 +135,14 @@ struct RequestInfo {
     std::uint64_t number;  ///< 1, 2, 3 … of this FaultyStore; the same before and after
     Kind kind;
     Moment moment;
-    std::span<const store::Write> writes;  ///< one, or those of an atomic batch; none of a read
+    std::span<const store::Write> writes;  ///< one, or those of an atomic batch; none for a read
 };
-enum class Verdict { proceed, stop };
+enum class Next { proceed, stop };
 
 /// What a FaultyStore hides of the store behind it.
 struct Disguise {
-    std::size_t item_bytes_max = SIZE_MAX;  ///< a smaller limit than the store's
-    bool no_atomic_writes = false;
+    std::size_t item_bytes_max = SIZE_MAX;     ///< a smaller limit than the store's
+    std::size_t atomic_writes_max = SIZE_MAX;  ///< fewer than the store takes; 0: none
     bool no_changes = false;
 };
 
@@ -152,15 +155,17 @@ struct Disguise {
 ///     auto alice = std::make_shared<FaultyStore>(store, network);
 ///     auto bob = std::make_shared<FaultyStore>(store, network);
 ///
-/// Without faults it keeps the port's contract to the letter.
+/// Without faults it keeps the port's contract to the letter. With `answered_again` it behaves like an adapter that
+/// repeats what was not answered: the answer to a write may be that of its second delivery, which may be refused
+/// because of the first, or of what came after it.
 class FaultyStore final : public store::ItemStore {
   public:
     FaultyStore(std::shared_ptr<store::ItemStore> inner, Network& network, const Disguise& disguise = {});
 
-    /// Called before and after each request takes effect; `stop` throws ProcessStopped from there. Stopped before, the
-    /// request is never sent; after, it had its effect unless a fault took it. Set it before the first call.
-    void on_request(std::function<Verdict(const RequestInfo&)> hook) { hook_ = std::move(hook); }
-    /// How many requests there were; what a crash grid enumerates.
+    /// Called before and after each request takes effect; `stop` throws ProcessStopped from there. A request stopped
+    /// before is never sent. One stopped after had its effect, unless a fault took it. Set it before the first call.
+    void on_request(std::function<Next(const RequestInfo&)> hook) { hook_ = std::move(hook); }
+    /// How many requests there were. A crash grid enumerates them.
     std::uint64_t requests() const;
 
     void ensure_table(const store::TableSchema& schema) override;
@@ -170,6 +175,7 @@ class FaultyStore final : public store::ItemStore {
     store::Page scan(const store::Scan& scan) override;
     store::Capabilities capabilities() const override;
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
+    store::Position last_change(const std::string& table) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
   private:
@@ -188,7 +194,7 @@ class FaultyStore final : public store::ItemStore {
     const std::shared_ptr<store::ItemStore> inner_;
     Network& network_;
     const Disguise disguise_;
-    std::function<Verdict(const RequestInfo&)> hook_;
+    std::function<Next(const RequestInfo&)> hook_;
     mutable std::mutex mutex_;
     std::uint64_t requests_ = 0;  // guarded by mutex_
 };

@@ -22,7 +22,7 @@ struct Place {
     int line;
 };
 
-/// What a command has led to, with its types erased.
+/// What a command has led to, types erased.
 struct Decided {
     Place place;
     std::string command;                 ///< "Withdraw"
@@ -128,7 +128,7 @@ class Then {
         detail::check_state(decided_.place, state_, check);
         return *this;
     }
-    /// The same field by field, of an aggregate whose fields JSON can hold.
+    /// Compares the state field by field, for an aggregate whose fields JSON can hold.
     const Then& then_state(const A& expected) const {
         detail::expect_state(decided_.place, A::name, json::encode(expected), json::encode(state_));
         return *this;
@@ -167,7 +167,7 @@ class Given {
     requires(!Decides<A, Command>) Then<A> when(const Command& command)
     const VARVE_REFUSED;
 
-    /// What the past alone has led to: for events that change nothing a command would show.
+    /// The state that the past alone has led to: for events whose change no command would show.
     template <std::invocable<const A&> Check>
     void then_state(Check&& check, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
         detail::check_state({file, line}, state_, check);
@@ -187,9 +187,9 @@ class Given {
 ///     given<Account>(Opened{"Alice"}, Deposited{50}).when(Withdraw{20}).then(Withdrawn{20});
 ///     given<Account>().when(Open{"Alice"}).then(Opened{"Alice"}).then_state([](const Account& a) { return a.open; });
 ///
-/// A `then` that does not hold throws AssertionFailed; its message shows what was expected and what was decided line by
-/// line, and names the fields that differ. Works with any test framework. Events go through their stored form; one of an
-/// old schema is given as what is stored:
+/// A `then` that does not hold throws AssertionFailed; its message shows line by line what was expected and what was
+/// decided, and names the fields that differ. Works with any test framework. Events go through their stored form. Give
+/// one of an old schema as it is stored:
 ///
 ///     given<Account>(EventData{.type = "Deposited", .schema = 1, .data = R"({"cents":50})"}).when(…)
 ///

@@ -24,7 +24,7 @@ class ManualClock final : public Clock {
   public:
     enum class Mode { blocking, auto_advance };
 
-    /// 2026-01-01T00:00:00Z, where a clock begins that is told nothing else.
+    /// Where a clock begins unless it is told otherwise: 2026-01-01T00:00:00Z.
     static constexpr Time default_start = std::chrono::sys_days{std::chrono::year{2026} / 1 / 1};
 
     explicit ManualClock(Time start = default_start, Mode mode = Mode::blocking) : now_(start), mode_(mode) {}

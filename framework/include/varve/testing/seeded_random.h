@@ -1,6 +1,6 @@
 #pragma once
 
-#include <varve/core/random.h>
+#include <varve/core/runtime.h>
 
 #include <mutex>
 #include <random>

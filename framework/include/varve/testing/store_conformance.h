@@ -22,6 +22,9 @@ struct FreshStore {
     std::shared_ptr<store::ItemStore> store;
     /// Gives one more handle on the same data, as another process would have it; empty where no such thing exists.
     std::function<std::shared_ptr<store::ItemStore>()> connect;
+    /// Damages the stored form of an item, as another program might, so that the adapter cannot read it; empty where
+    /// nothing is stored that could be damaged.
+    std::function<void(const store::Key&)> damage;
 };
 using StoreFactory = std::function<FreshStore()>;
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <varve/aggregates/aggregate.h>
-#include <varve/commands/read_model.h>
+#include <varve/rows/rows.h>
 #include <varve/testing/assertion_failed.h>
 
 #include <string>
@@ -67,19 +67,20 @@ void add_shapes(std::vector<StoredShape>& shapes) {
 }  // namespace detail
 
 /// Fails a test when a program would no longer read what an earlier one stored. `file` holds the names, schemas, fields
-/// and types of all that the aggregates (their events and snapshots), read models and effects store; it is written by
-/// this function, belongs to the sources and is the same with all compilers:
+/// and types of all that the aggregates (their events and snapshots), read models and effects store; this function
+/// writes it; it belongs to the sources and is the same with all compilers:
 ///
 ///     TEST(Shop, reads_what_it_has_stored) {
 ///         varve::testing::stored_shapes<Order, Customer, OpenOrders, SendReceipt>(SOURCE_DIR "/shapes.json");
 ///     }
 ///
-/// Throws AssertionFailed, which says what to do: for a change that breaks what is stored, as a renamed field without an
-/// upcaster; for a safe one that the file does not know yet; and when there is no file. With VARVE_UPDATE_SHAPES=1 in
-/// the environment it writes what is new and safe into the file, and still throws for what is not. Safe are: a new
-/// event, read model or effect; a new field, or one that is gone, but not both in one struct; a larger integer or
-/// floating point type; an optional in place of its value; a new enumerator, or alternative of a variant; a new schema
-/// of an event whose older forms are those of the file; and any change of a snapshot, which is taken anew.
+/// Throws AssertionFailed, which says what to do: for a change that breaks what is stored, such as a renamed field
+/// without an upcaster; for a safe one that the file does not know yet; and when there is no file. With
+/// VARVE_UPDATE_SHAPES=1 in the environment it writes what is new and safe into the file, and still throws for what is
+/// not. Safe changes are: a new event, read model or effect; a new field, or one that is gone, but not both in one
+/// struct; a larger integer or floating point type; an optional in place of its value; a new enumerator, or alternative
+/// of a variant; a new schema of an event whose older forms are those of the file; and any change of a snapshot, which
+/// is taken anew.
 template <class... Stored>
 void stored_shapes(const std::string& file) {
     std::vector<detail::StoredShape> shapes;

@@ -1,5 +1,6 @@
 // The sample bank as a user runs it: several processes, a store by URL.
 
+#include "../documented_program.h"
 #include "../each_server.h"
 #include "child.h"
 
@@ -48,6 +49,32 @@ TEST_P(BankByUrl, two_processes_move_money_and_the_books_balance) {
     EXPECT_EQ(end(one), 0);
     EXPECT_EQ(end(other), 0);
     expect_balanced_books();
+}
+
+TEST_P(BankByUrl, what_another_program_appends_is_put_right_in_the_balances_by_a_repair) {
+    const auto run = [this](const std::vector<std::string>& words) {
+        bank::Child child = start(words);
+        std::string said = child.rest();
+        return std::pair{child.wait(), std::move(said)};
+    };
+    ASSERT_EQ(run({"open", "alice"}).first, 0);
+    ASSERT_EQ(run({"deposit", "alice", "100"}).first, 0);
+    const auto appended = DocumentedProgram{}.run(*server_, "account-alice");
+    ASSERT_EQ(appended.status, 0) << appended.said;
+
+    ASSERT_EQ(run({"deposit", "alice", "1"}).first, 0);
+    const auto wrong = run({"check"});
+    EXPECT_EQ(wrong.first, 1);
+    EXPECT_NE(wrong.second.find("alice: the row says 101.00, the events 108.00"), std::string::npos) << wrong.second;
+
+    const auto repaired = run({"check", "--repair"});
+    EXPECT_EQ(repaired.first, 0) << repaired.second;
+    EXPECT_NE(repaired.second.find("repaired: 1 of the balances"), std::string::npos) << repaired.second;
+    EXPECT_EQ(run({"check"}).first, 0);
+    ASSERT_EQ(run({"withdraw", "alice", "8"}).first, 0);
+    EXPECT_EQ(run({"check"}).first, 0);
+    EXPECT_NE(run({"balances"}).second.find("100.00"), std::string::npos);
+    EXPECT_NE(run({"check", "--repair"}).second.find("repaired: 0 of the balances"), std::string::npos);
 }
 
 TEST_P(BankByUrl, the_demo_runs_and_says_so_and_leaves_a_bank_alone) {

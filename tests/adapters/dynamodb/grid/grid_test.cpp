@@ -3,6 +3,7 @@
 #include "../each_server.h"
 #include "protocol/crash_grid.h"
 
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <gtest/gtest.h>

@@ -6,6 +6,7 @@
 #include "isolation/cases.h"
 #include "isolation/table.h"
 
+#include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <algorithm>

@@ -3,7 +3,11 @@
 #include "../each_server.h"
 #include "balances.h"
 #include "demo.h"
+#include "rows/stored_rows.h"
 #include "support/temporary_folder.h"
+#include "transactions/slot.h"
+
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 
@@ -50,7 +54,7 @@ class Kill : public EachServer {
         const auto store = varve::open(server_->url("bank"));
         std::vector<store::Record> records;
         for (const store::TableSchema& table :
-             {transactions::events_table(), detail::rows_table(bank::Balance::table, false)}) {
+             {transactions::events_table(), detail::schema_of(detail::row_table<bank::Balance>)}) {
             store->ensure_table(table);
             store::Scan scan{.table = table.name};
             do {

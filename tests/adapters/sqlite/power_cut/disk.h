@@ -15,9 +15,9 @@
 
 namespace varve::power_cut {
 
-/// A disk with one directory that does what a trace says, and can show what it would be like after a power cut now: what
-/// was flushed is there; of the rest any part may be, a write also in halves. Entries of the directory are as lost as
-/// contents until the directory is flushed, but never out of order, as on a file system with a journal.
+/// A disk with one directory that does what a trace says, and can show what it would be like after a power cut now:
+/// what was flushed is there; of the rest any part may be, a write also in halves. Entries of the directory are as lost
+/// as contents until the directory is flushed, but never out of order, as on a file system with a journal.
 ///
 /// Threads: one.
 class Disk {

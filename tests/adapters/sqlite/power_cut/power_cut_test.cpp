@@ -38,9 +38,12 @@ class Trace {
         const std::string store = folder.path() / "store";
         const std::string trace = folder.path() / "trace";
         std::filesystem::create_directory(store);
+        // The loader takes a space for the end of a path.
+        const std::string recorder = folder.path() / "recorder.so";
+        std::filesystem::create_symlink(VARVE_POWER_CUT_RECORDER, recorder);
         const pid_t worker = fork();
         if (worker == 0) {
-            setenv("LD_PRELOAD", VARVE_POWER_CUT_RECORDER, 1);
+            setenv("LD_PRELOAD", recorder.c_str(), 1);
             setenv(watched_variable, store.c_str(), 1);
             setenv(trace_variable, trace.c_str(), 1);
             execl(VARVE_POWER_CUT_WORKER, VARVE_POWER_CUT_WORKER, store.c_str(), strategy.c_str(), nullptr);

@@ -38,8 +38,8 @@ struct Options {
     /// Certificates to trust instead of the system's; with it, a server on this machine is spoken to with TLS, too.
     std::string ca_file = {};
     std::chrono::milliseconds timeout{10'000};  ///< of each request
-    /// How many repetitions calls may take that fail in the end, before the store sends only what is new; those of calls
-    /// that succeed cost nothing. At least 1. README.md, "Repetitions".
+    /// How many repetitions calls may take that fail in the end, before the store sends only what is new; those of
+    /// calls that succeed cost nothing. At least 1. README.md, "Repetitions".
     unsigned retry_budget = 100;
     /// libcurl's account of its connections goes to the runtime's log at level debug: addresses, TLS, reuse. It
     /// contains no header and no body, so no secret and no data.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <varve/core/log.h>
+#include <varve/core/runtime.h>
 #include <varve/store/item_store.h>
 
 #include <chrono>
@@ -65,8 +65,8 @@ struct BackupProgress {
 /// Until it ends, what others write meanwhile stays in the write-ahead log, so it takes about as much more room.
 /// `progress` is called every few megabytes, in the calling thread; if it throws, there is no copy.
 ///
-/// Throws InvalidError if `store` is none that `open` gave, ConfigError if there is a file `to` already, and what `open`
-/// throws. Threads: any.
+/// Throws InvalidError if `store` is none that `open` gave, ConfigError if there is a file `to` already, and what
+/// `open` throws. Threads: any.
 void backup(const store::ItemStore& store, const std::string& to,
             const std::function<void(const BackupProgress&)>& progress = {});
 

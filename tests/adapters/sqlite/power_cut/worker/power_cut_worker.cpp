@@ -1,5 +1,5 @@
-// power_cut_worker DIRECTORY native|protocol: works on the store in the directory and appends a line to a file there for
-// each command that was acknowledged: "FROM TO TRANSFER".
+// power_cut_worker DIRECTORY native|protocol: works on the store in the directory and appends a line to a file there
+// for each command that was acknowledged: "FROM TO TRANSFER".
 
 #include "../scene.h"
 #include "../trace.h"

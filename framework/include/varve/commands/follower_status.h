@@ -1,0 +1,35 @@
+#pragma once
+
+#include <varve/core/clock.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace varve {
+
+/// How a follower is doing.
+struct FollowerStatus {
+    enum class State : std::uint8_t {
+        elsewhere,    ///< another process has it, or it has not begun
+        catching_up,  ///< there are events that it has not seen
+        live,         ///< it had seen everything when it last looked
+        stopped,      ///< it cannot go on, and `error` says why
+    };
+    std::string name;
+    State state = State::elsewhere;
+    std::uint64_t position = 0;  ///< what is stored up to here, it has seen, and its effects are committed
+    std::uint64_t end = 0;       ///< of all that is stored; end - position is what is left, in writes of slots
+    std::int64_t events = 0;     ///< that it has taken, ever, by all processes
+    std::int64_t parked = 0;     ///< streams that it has set aside (Application::parked)
+    /// How old the last event is that it has taken, by the clocks of whoever decided that and of this process. Zero:
+    /// it has seen all that is stored. Nullopt: it has taken none.
+    std::optional<Duration> lag = {};
+    /// That it takes in a second, here and lately. Nullopt: another process has it, or it has just begun.
+    std::optional<double> events_per_second = {};
+    std::string owner = {};  ///< who has its lock, perhaps one that has died a moment ago; empty: nobody
+    std::string error = {};  ///< why it has stopped, here or in the process that had it last; empty: it has not
+};
+const char* to_string(FollowerStatus::State state) noexcept;
+
+}  // namespace varve

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <varve/core/own_process.h>
+
+#include <functional>
+#include <stop_token>
+#include <thread>
+
+namespace varve {
+
+/// A thread like std::jthread: the destructor asks it to stop and waits for it. In a forked child there is no such
+/// thread, and the destructor waits for nobody.
+///
+///     sweeper_ = BackgroundThread{[this](const std::stop_token& stop) { sweep(stop); }};
+///
+/// Threads: one at a time.
+class BackgroundThread {
+  public:
+    BackgroundThread() = default;
+    explicit BackgroundThread(std::function<void(const std::stop_token&)> run)
+        : thread_(std::make_unique<std::jthread>([run = std::move(run)](const std::stop_token& stop) { run(stop); })) {}
+    BackgroundThread(BackgroundThread&&) = default;
+    BackgroundThread& operator=(BackgroundThread&&) = default;
+    ~BackgroundThread() {
+        if (thread_ && process_.is_another()) abandon(std::move(thread_));
+    }
+
+    bool is_running() const { return thread_ != nullptr; }
+
+  private:
+    OwnProcess process_;
+    std::unique_ptr<std::jthread> thread_;
+};
+
+}  // namespace varve

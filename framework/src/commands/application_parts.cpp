@@ -1,0 +1,307 @@
+#include "commands/application_parts.h"
+
+#include "commands/workspace.h"
+#include "feed/arrival.h"
+#include "feed/sequencer.h"
+#include "locks/stored_lock.h"
+#include "rows/index_entries.h"
+#include "rows/stored_rows.h"
+#include "transactions/paging.h"
+#include "transactions/sweeper.h"
+#include "transactions/system_table.h"
+
+#include <varve/core/error.h>
+
+#include <set>
+#include <utility>
+
+namespace varve::detail {
+
+using namespace transactions;
+
+namespace {
+
+const ApplicationOptions& checked(const ApplicationOptions& options) {
+    const std::pair<const char*, Duration> times[] = {
+        {"retry.first_delay", options.retry.first_delay},
+        {"retry.delay_max", options.retry.delay_max},
+        {"retry.time_max", options.retry.time_max},
+        {"escalation.queue_time_max", options.escalation.queue_time_max},
+        {"escalation.reserve_after_time", options.escalation.reserve_after_time},
+        {"sweep_interval", options.sweep_interval},
+        {"scan.page_interval", options.scan.page_interval},
+        {"scan.pause", options.scan.pause},
+    };
+    for (const auto& [name, time] : times) {
+        if (time >= Duration::zero()) continue;
+        throw ConfigError(std::string{"ApplicationOptions::"} + name + " is " + to_string(time) +
+                          "; a time to wait cannot be negative");
+    }
+    if (options.sweep && options.sweep_interval == Duration::zero()) {
+        throw ConfigError(
+            "ApplicationOptions::sweep_interval is 0 s: the sweeper would ask the store without a pause; to have none, "
+            "set sweep to false");
+    }
+    return options;
+}
+
+store::ItemStore& prepared(store::ItemStore& store) {
+    check_format(store);
+    store.ensure_table(events_table());
+    store.ensure_table(locks::locks_table());  // a command that has to queue should not be the first to make it
+    return store;
+}
+
+bool announced(store::ItemStore& store, std::optional<bool> wanted) {
+    const bool announced = decide_on_announcing(store, wanted);
+    if (announced) feed::ensure_log_tables(store);
+    return announced;
+}
+
+/// Puts slots in order for all processes, while this one has the lock.
+class Sequencing {
+  public:
+    explicit Sequencing(ApplicationParts& parts) : parts_(parts) {}
+
+    Duration turn(const std::stop_token& stop) {
+        constexpr Duration poll_interval = std::chrono::milliseconds{100};
+        constexpr Duration look_again_after = std::chrono::seconds{1};
+        if (!lock_) {
+            // Who waits in its queue asks the store far more often than an owner does.
+            lock_ = parts_.locks.try_acquire("$sequencer", {.wait = Duration{0}});
+            if (!lock_) return look_again_after;
+            sequencer_.emplace(parts_.coordinator);
+        }
+        while (!stop.stop_requested() && !lock_->is_lost()) {
+            const std::uint64_t before = sequencer_->logged();
+            const bool more = sequencer_->round();
+            if (sequencer_->logged() > before) parts_.followers->wake_all();
+            if (!more) return poll_interval;
+        }
+        lock_.reset();
+        return Duration::zero();
+    }
+
+  private:
+    ApplicationParts& parts_;
+    std::optional<Lock> lock_;
+    std::optional<feed::Sequencer> sequencer_;
+};
+
+/// What one sweep leaves to the next.
+class Sweeping {
+  public:
+    explicit Sweeping(ApplicationParts& parts) : parts_(parts) {}
+
+    void sweep() {
+        if (auto names = parts_.row_tables.names(); names != tables_) {
+            sweeper_.reset();
+            tables_ = std::move(names);
+        }
+        if (!sweeper_) {
+            sweeper_ = std::make_unique<Sweeper>(parts_.coordinator, std::vector(tables_.begin(), tables_.end()),
+                                                 parts_.options.scan);
+        }
+        sweeper_->sweep();
+        const SteadyTime now = parts_.options.runtime.clock.get().steady_now();
+        if (now >= collects_at_ && parts_.locks.collect_page()) collects_at_ = now + std::chrono::hours{1};
+    }
+
+  private:
+    ApplicationParts& parts_;
+    std::unique_ptr<Sweeper> sweeper_;
+    std::set<std::string, std::less<>> tables_;
+    // A program that runs for a moment leaves this to those that stay.
+    SteadyTime collects_at_ = parts_.options.runtime.clock.get().steady_now() + std::chrono::minutes{1};
+};
+
+}  // namespace
+
+ApplicationParts& parts_of(Application& application) {
+    return *application.parts_;
+}
+
+ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemStore> in, ApplicationOptions with)
+    : application(of),
+      store(std::move(in)),
+      options(checked(with)),
+      threads(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
+      executor(options.executor ? *options.executor : *threads),
+      coordinator(prepared(*store), options.runtime, executor, options.transactions, announced(*store, options.feed)),
+      locks(store, options.locks, options.runtime),
+      turns(store, {.time_to_live = options.transactions.lease, .heartbeat_thread = false}, options.runtime),
+      row_tables(*store, options.runtime, options.transactions.retention / 4),
+      repository(coordinator, executor, options.cache_bytes_max),
+      events(coordinator, options.retry),
+      runner(repository, coordinator, row_tables, projections, *followers, turns, options.retry, options.escalation),
+      lanes(std::make_unique<Lanes>(runner, options.runtime, options.executor, options.lanes)) {
+    if (options.sweep) {
+        sweeper =
+            BackgroundLoop{options.runtime,
+                           {.thread = "varve-sweep", .work = "the sweeper", .retry_after = options.sweep_interval},
+                           [this, sweeping = std::make_shared<Sweeping>(*this)](const std::stop_token&) {
+                               sweeping->sweep();
+                               return options.sweep_interval;
+                           }};
+        if (coordinator.announces()) {
+            // A program that runs for a moment, and follows nothing, leaves this to those that stay.
+            const SteadyTime begins_at = options.runtime.clock.get().until(std::chrono::seconds{1});
+            sequencer = BackgroundLoop{
+                options.runtime,
+                {.thread = "varve-sequence", .work = "the sequencer", .retry_after = options.sweep_interval},
+                [this, begins_at, sequencing = std::make_shared<Sequencing>(*this)](const std::stop_token& stop) {
+                    const Duration left = begins_at - options.runtime.clock.get().steady_now();
+                    if (left > Duration::zero() && followers->are_none()) return left;
+                    return sequencing->turn(stop);
+                }};
+            followers->come_after(sequencer);
+        }
+    }
+}
+
+void ApplicationParts::end() {
+    if (process.is_another()) {  // nobody is there to drain anything
+        abandon(std::move(followers));
+        abandon(std::move(lanes));
+        return;
+    }
+    followers->clear();
+    sweeper = {};
+    lanes->drain();
+    executor.drain();
+    sequencer = {};  // commands wake it
+}
+
+void ApplicationParts::project(AggregateProjection projection) {
+    if (commanded) {
+        throw ConfigError(projection.name() +
+                          " comes after the first command, whose events it would miss; call project() before any "
+                          "execute, submit, transact, follow or subscribe");
+    }
+    repository.meet(projection.aggregate);
+    const std::string aggregate{projection.aggregate.named.name};
+    projections.add(std::move(projection));
+    events.has_projections(aggregate);
+}
+
+bool ApplicationParts::put_in_place(const Receipt& receipt, SteadyTime until) {
+    Clock& clock = options.runtime.clock;
+    for (const Receipt::Written& written : receipt.written) {
+        const store::Key key = slot_key(written.stream, written.version);
+        for (;;) {
+            const std::optional<store::Item> item = store->read({&key, 1}).front();
+            if (!item || !claim_on(key, *item)) break;
+            if (coordinator.resolver().settle(key, *item) != Verdict::undecided) continue;
+            if (clock.steady_now() >= until) return false;
+            clock.sleep_for(std::chrono::milliseconds{5});
+        }
+    }
+    return true;
+}
+
+bool ApplicationParts::wait_until_in_order(const Receipt& receipt, SteadyTime until) {
+    std::vector<store::Key> slots;
+    for (const Receipt::Written& written : receipt.written) slots.push_back(slot_key(written.stream, written.version));
+    feed::Arrival arrival{*store, feed::Feed{*store}, slots};
+    Clock& clock = options.runtime.clock;
+    while (!arrival.is_complete()) {
+        if (clock.steady_now() >= until) return false;
+        clock.sleep_for(std::chrono::milliseconds{5});
+    }
+    return true;
+}
+
+std::vector<std::optional<std::string>> ApplicationParts::read(const RowTable& table, const std::vector<RowKey>& keys,
+                                                               Isolation isolation) {
+    std::vector<std::optional<std::string>> rows;
+    if (isolation == Isolation::serializable) {
+        const auto body = [&](Transaction& tx) {
+            rows.clear();
+            for (const RowKey& key : keys) rows.push_back(Workspace::of(tx).read(table, key));
+        };
+        application.transact(body).value();
+        return rows;
+    }
+    std::vector<store::Key> stored;
+    for (const RowKey& key : keys) stored.push_back(stored_key(table, key));
+    for (Image& image : coordinator.reader().rows(stored, isolation)) rows.push_back(std::move(image.data));
+    return rows;
+}
+
+namespace {
+
+std::vector<StoredRow> stored_rows(std::vector<Reader::FoundRow> found) {
+    std::vector<StoredRow> rows;
+    for (Reader::FoundRow& row : found) {
+        if (row.image.data) rows.push_back({row_key(row.key), std::move(*row.image.data)});
+    }
+    return rows;
+}
+
+}  // namespace
+
+StoredPage ApplicationParts::range(const RowTable& table, const RowRange& range, const PageOptions& options,
+                                   Isolation isolation) {
+    if (isolation == Isolation::serializable) {
+        StoredPage page;
+        application.transact([&](Transaction& tx) { page = Workspace::of(tx).range(table, range, options); }).value();
+        return page;
+    }
+    const PageOfRange page{stored_range(table, range), options};
+    Reader::FoundRange found = coordinator.reader().range(page.query(), isolation, page.enough());
+    return page.page(stored_rows(std::move(found.rows)), std::move(found.stopped_at));
+}
+
+StoredPage ApplicationParts::all(const RowTable& table, const PageOptions& page, Isolation isolation) {
+    const std::string name{table.type.name};
+    if (isolation != Isolation::committed && isolation != Isolation::uncommitted) {
+        throw InvalidError("all rows of a table can be read at committed or uncommitted only; read ranges instead");
+    }
+    const std::string list = "all rows of '" + name + "'";
+    const std::optional<std::string> next = continued(list, page);
+    Reader::Scanned found = coordinator.reader().scan(name, isolation, page.limit, next);
+    return {.rows = stored_rows(std::move(found.rows)), .next = token(list, found.next)};
+}
+
+std::optional<StoredRow> ApplicationParts::find(const RowTable& table, const IndexRange& range) {
+    row_tables.indexes().check_query(table, range.index);
+    const store::Key entry = entry_of_unique(table, range.index, range.first);
+    for (std::optional<std::string> seen;;) {
+        const Image image = coordinator.reader().rows({&entry, 1}, Isolation::committed).front();
+        if (!image.data) return std::nullopt;
+        const RowKey key = decode_entry(entry, *image.data);
+        const store::Key stored = stored_key(table, key);
+        Image found = coordinator.reader().rows({&stored, 1}, Isolation::committed).front();
+        if (found.data) {
+            StoredRow row{key, *std::move(found.data)};
+            if (has_entry_in(range, table, row)) return row;
+        }
+        // The value may have gone to another row between the two reads: then its entry has, too.
+        if (image.rev == seen) return std::nullopt;
+        seen = image.rev;
+    }
+}
+
+StoredPage ApplicationParts::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
+    row_tables.indexes().check_query(table, range.index);
+    const PageOfRange page{query_of(table, range), options};
+    Reader::FoundRange found = coordinator.reader().range(page.query(), Isolation::committed, page.enough());
+    StoredPage entries = page.page(stored_rows(std::move(found.rows)), std::move(found.stopped_at));
+    std::vector<RowKey> keys;
+    std::vector<store::Key> stored;
+    for (const StoredRow& entry : entries.rows) {
+        keys.push_back(decode_entry(stored_key(index_rows, entry.key), entry.data));
+        stored.push_back(stored_key(table, keys.back()));
+    }
+    StoredPage rows{.rows = {}, .next = std::move(entries.next)};
+    std::vector<Image> images =
+        stored.empty() ? std::vector<Image>{} : coordinator.reader().rows(stored, Isolation::committed);
+    for (std::size_t i = 0; i < images.size(); ++i) {
+        if (!images[i].data) continue;
+        StoredRow row{std::move(keys[i]), *std::move(images[i].data)};
+        if (has_entry_in(range, table, row)) rows.rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+}  // namespace varve::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "aggregates/repository.h"
+#include "commands/command_runner.h"
+#include "commands/followers.h"
+#include "commands/inline_projections.h"
+#include "commands/lanes.h"
+#include "commands/row_tables.h"
+#include "core/background_loop.h"
+#include "transactions/coordinator.h"
+
+#include <varve/commands/application.h>
+#include <varve/core/own_process.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace varve::detail {
+
+/// What an Application is made of, in the order in which it comes into being.
+struct ApplicationParts final : RowsOfStore {
+    ApplicationParts(Application& application, std::shared_ptr<store::ItemStore> store, ApplicationOptions options);
+    ApplicationParts(const ApplicationParts&) = delete;
+    ApplicationParts& operator=(const ApplicationParts&) = delete;
+
+    void ensure(const RowTable& table) override { row_tables.ensure(table); }
+    std::vector<std::optional<std::string>> read(const RowTable& table, const std::vector<RowKey>& keys,
+                                                 transactions::Isolation isolation) override;
+    StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page,
+                     transactions::Isolation isolation) override;
+    StoredPage all(const RowTable& table, const PageOptions& page, transactions::Isolation isolation) override;
+    std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
+    StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
+
+    /// From here on it is too late for another projection.
+    void begin_command() {
+        if (!commanded.load(std::memory_order_relaxed)) commanded = true;
+    }
+    void project(AggregateProjection projection);
+    /// What the command has written is committed; now it also stands where others read it in order. False: it is not so
+    /// far when the time is over, since the store does not answer.
+    bool put_in_place(const Receipt& receipt, SteadyTime until);
+    /// Then followers meet it, also where it is put in order by somebody else. False: not before the time is over.
+    bool wait_until_in_order(const Receipt& receipt, SteadyTime until);
+    /// Returns when nothing runs any more. Once, and last: until then bodies may still use the application.
+    void end();
+
+    Application& application;
+    const std::shared_ptr<store::ItemStore> store;
+    const ApplicationOptions options;
+    const std::unique_ptr<Executor> threads;  // unless the options bring one
+    Executor& executor;
+    transactions::Coordinator coordinator;
+    Locks locks;
+    Locks turns;  // of commands that keep losing
+    RowTables row_tables;
+    aggregates::Repository repository;
+    EventStore events;
+    InlineProjections projections;
+    std::atomic<bool> commanded = false;
+    std::unique_ptr<Followers> followers = std::make_unique<Followers>();
+    CommandRunner runner;
+    std::unique_ptr<Lanes> lanes;
+    OwnProcess process;
+    BackgroundLoop sweeper;  // these two last: they use all the others
+    BackgroundLoop sequencer;
+};
+
+}  // namespace varve::detail

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "commands/command.h"
+#include "transactions/settled_reader.h"
+#include "transactions/slot.h"
+
+#include <varve/commands/outcome.h>
+#include <varve/store/item.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+// A command that was executed under an id leaves slot 1 of the stream "$cmd-<id>", written in its transaction:
+//
+//     payload := receipt [fingerprint]       (JSON text: [{"stream":…,"version":…}, …]; of what the id stands for)
+
+namespace varve::detail {
+
+/// InvalidError for one that is too long.
+void check_command_id(const std::string& command_id);
+
+store::Key id_slot_key(const std::string& command_id);
+/// What stands there once `command` has written `written`.
+store::Item id_slot_payload(const Command& command, const std::vector<Receipt::Written>& written);
+
+/// The slot that says whether a command of an id was executed.
+struct IdSlot {
+    transactions::Epoch epoch = 0;  ///< at which it is free
+    /// How the command ended, as the first time; a Rejection if the id stood for something else then.
+    std::optional<Outcome> ended_before = {};
+};
+
+/// Those of all `commands`, in their order; of one without an id it is free. Errors: CorruptionError for a receipt that
+/// cannot be read, those of SettledReader.
+std::vector<IdSlot> read_id_slots(Commands commands, transactions::SettledReader& reader);
+
+}  // namespace varve::detail

@@ -1,0 +1,94 @@
+#include "commands/consumer.h"
+
+#include "commands/failures.h"
+#include "commands/workspace.h"
+#include "core/planted_faults.h"
+#include "core/utf8.h"
+#include "events/stored_slot.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace varve::detail {
+
+namespace {
+
+constexpr std::size_t name_bytes_max = 200;
+
+/// With so many rows a batch is large enough: what one more slot changes should still fit into an atomic request.
+std::size_t rows_enough(const store::Capabilities& capabilities) {
+    constexpr std::size_t where_nothing_is_atomic = 50;
+    constexpr std::size_t at_most = 500;
+    if (capabilities.atomic_writes_max == 0) return where_nothing_is_atomic;
+    return std::min(capabilities.atomic_writes_max / 2, at_most);
+}
+
+}  // namespace
+
+void Consumer::check() const {
+    const auto refuse = [&](const std::string& why) {
+        throw ConfigError("the follower '" + name + "' cannot begin: " + why);
+    };
+    if (name.empty() || name.size() > name_bytes_max)
+        refuse("a name has 1 to " + std::to_string(name_bytes_max) + " bytes");
+    if (name.find('\0') != std::string::npos || find_invalid_utf8(name) != std::string_view::npos)
+        throw ConfigError("a follower cannot begin: its name is not UTF-8 without NUL");
+    if (options.batch_max == 0) refuse("FollowOptions::batch_max is 0, so it would never take anything");
+    if (after > 0 && start_at == StartAt::end) refuse("it is to start at the end, and after a position as well");
+    if (ephemeral && options.on_poison == FollowOptions::OnPoison::park)
+        refuse("it is ephemeral, so there is nowhere to note which streams are set aside");
+    if (options.parked_max == 0) {
+        refuse("FollowOptions::parked_max is 0; to stop at an event that cannot be taken, leave on_poison at stop");
+    }
+    if (options.poll_interval <= Duration::zero()) {
+        refuse("FollowOptions::poll_interval is " + to_string(options.poll_interval) +
+               ", so it would ask the store without a pause");
+    }
+}
+
+std::size_t Consumer::project_some(Transaction& tx, std::span<const RecordedEvent> events,
+                                   const store::Capabilities& capabilities) const {
+    if (!project) return events.size();
+    const std::size_t enough = rows_enough(capabilities);
+    std::size_t taken = 0;
+    for (; taken < events.size(); ++taken) {
+        const bool begins_a_slot = taken > 0 && (events[taken].position != events[taken - 1].position ||
+                                                 planted(PlantedFault::a_slot_is_cut_in_two));
+        if (begins_a_slot && Workspace::of(tx).items_at_most() >= enough) break;
+        project(tx, events[taken]);
+    }
+    return taken;
+}
+
+Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> projections,
+                     const FollowOptions& options) {
+    Consumer consumer{.name = std::string{name}, .filter = {}, .options = options, .project = {}, .handle = {}};
+    for (const AggregateProjection& one : projections) consumer.filter.aggregates.emplace(one.aggregate.named.name);
+    consumer.project = [projections = std::move(projections)](Transaction& tx, const RecordedEvent& recorded) {
+        const auto of_aggregate = [&](const AggregateProjection& one) {
+            return one.aggregate.named.name == events::aggregate_of(recorded.stream);
+        };
+        const AggregateProjection& one = *std::ranges::find_if(projections, of_aggregate);
+        one.aggregate.each_event(recorded, [&](const void* event) { one.run(tx, projected(recorded, event)); });
+    };
+    return consumer;
+}
+
+bool may_pass(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::bad_alloc&) {
+        return true;
+    } catch (...) {
+        return concerns_the_store(failure);
+    }
+}
+
+std::string described(const RecordedEvent& event) {
+    return event.event.type + ", version " + std::to_string(event.version) + " of stream '" + event.stream + "'";
+}
+
+}  // namespace varve::detail

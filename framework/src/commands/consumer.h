@@ -1,0 +1,49 @@
+#pragma once
+
+#include "feed/feed.h"
+
+#include <varve/commands/options.h>
+#include <varve/commands/projection.h>
+#include <varve/commands/transaction.h>
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::detail {
+
+/// What a follower does with events. One of the two functions is there.
+struct Consumer {
+    std::string name;
+    feed::Filter filter;
+    StartAt start_at = StartAt::beginning;
+    store::Position after = 0;
+    bool ephemeral = false;  ///< it has neither a checkpoint nor a lock
+    FollowOptions options;
+    /// In the transaction that moves the checkpoint.
+    std::function<void(Transaction&, const RecordedEvent&)> project;
+    /// Before the checkpoint moves, and again if that fails.
+    std::function<void(std::span<const RecordedEvent>)> handle;
+
+    /// ConfigError for a name or an option that cannot work.
+    void check() const;
+    /// Projects as many events as fit into one transaction, of whole slots and one slot at least; returns how many.
+    /// Where there is a handler instead: all, since nothing is left to do.
+    std::size_t project_some(Transaction& tx, std::span<const RecordedEvent> events,
+                             const store::Capabilities& capabilities) const;
+};
+
+/// What runs these, which are for one aggregate each.
+Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> projections, const FollowOptions& options);
+
+/// Whether the same may go well a moment later.
+bool may_pass(const std::exception_ptr& failure);
+
+/// "Deposited, version 3 of stream 'account-alice'"
+std::string described(const RecordedEvent& event);
+
+}  // namespace varve::detail

@@ -1,0 +1,460 @@
+#include "commands/follower.h"
+
+#include "commands/parked_retry.h"
+#include "core/planted_faults.h"
+#include "core/what_was_thrown.h"
+
+#include <varve/commands/application.h>
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace varve {
+
+const char* to_string(FollowerStatus::State state) noexcept {
+    switch (state) {
+        case FollowerStatus::State::elsewhere: return "elsewhere";
+        case FollowerStatus::State::catching_up: return "catching up";
+        case FollowerStatus::State::live: return "live";
+        case FollowerStatus::State::stopped: return "stopped";
+    }
+    return "unknown";
+}
+
+}  // namespace varve
+
+namespace varve::detail {
+namespace {
+
+constexpr Duration retry_after = std::chrono::seconds{1};
+
+Consumer checked(Consumer consumer) {
+    consumer.check();
+    return consumer;
+}
+
+}  // namespace
+
+void throw_no_effects_here() {
+    throw InvalidError(
+        "a projection that follows has no effects: nobody waits for the transaction that it runs in; let the command, "
+        "or an inline projection, cause them");
+}
+
+Follower::Follower(Application& application, std::atomic<int>& idle, Consumer consumer)
+    : application_(application),
+      idle_count_(idle),
+      consumer_(checked(std::move(consumer))),
+      feed_(application.store()) {
+    if (consumer_.after > 0) {
+        const store::Position end = feed_.end();
+        if (consumer_.after > end) {
+            throw ConfigError("the follower '" + consumer_.name + "' cannot begin: it is to take what comes after " +
+                              std::to_string(consumer_.after) + ", and the events end at " + std::to_string(end));
+        }
+    }
+}
+
+void Follower::start() {
+    loop_ = BackgroundLoop{
+        application_.runtime(),
+        {.thread = "varve-follow", .work = "the follower '" + consumer_.name + "'", .retry_after = retry_after},
+        [this](const std::stop_token& stop) { return turn(stop); }};
+}
+
+void Follower::end() {
+    loop_ = {};
+    be_idle(false);
+    lock_.reset();
+    set(State::elsewhere);
+}
+
+void Follower::be_idle(bool idle) noexcept {
+    if (idle_.exchange(idle) != idle) idle_count_ += idle ? 1 : -1;
+}
+
+void Follower::wake() noexcept {
+    if (!idle_) return;
+    be_idle(false);
+    loop_.wake();
+}
+
+std::optional<Duration> Follower::turn(const std::stop_token& stop) {
+    thread_ = std::this_thread::get_id();
+    {
+        const MutexLock lock{mutex_};
+        if (state_ == State::stopped) return std::nullopt;
+    }
+    try {
+        return own() ? follow(stop) : consumer_.options.poll_interval;
+    } catch (...) {
+        if (may_pass(std::current_exception())) throw;
+        give_up("where it cannot read on: " + what_was_thrown());
+        return std::nullopt;
+    }
+}
+
+std::optional<Duration> Follower::follow(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        if (lock_ && lock_->is_lost()) {
+            lock_.reset();
+            set(State::elsewhere);
+            return Duration::zero();
+        }
+        be_idle(true);  // before it looks: who commits after that wakes it
+        const bool careful = seen_ < one_by_one_until_;
+        feed::Batch batch = feed_.read(seen_, careful ? 1 : consumer_.options.batch_max, consumer_.filter);
+        if (!batch.events.empty()) {
+            be_idle(false);
+            // What is set aside is noted as seen: that is all it costs.
+            if (!parked_.empty())
+                std::erase_if(batch.events, [&](const auto& event) { return parked_.contains(event.stream); });
+            try {
+                take(batch);
+            } catch (...) {
+                failed(batch);
+                const MutexLock lock{mutex_};
+                if (state_ == State::stopped) return std::nullopt;
+            }
+            continue;
+        }
+        seen_ = planted(PlantedFault::who_finds_nothing_takes_the_end_for_seen) ? feed_.end() : batch.end;
+        if (!batch.is_last) {
+            reached(seen_, State::catching_up);
+            continue;
+        }
+        const store::Position unsaved = seen_ - static_cast<store::Position>(checkpoint_.position);
+        if (unsaved > consumer_.options.batch_max) commit(batch);  // so that the next owner need not read it again
+        reached(seen_, State::live);
+        return consumer_.options.poll_interval;
+    }
+    return Duration::zero();
+}
+
+bool Follower::own() {
+    if (lock_ || began_) return true;
+    std::optional<Lock> lock;
+    if (!consumer_.ephemeral) {
+        // Who waits in its queue asks the store far more often than an owner does.
+        lock = application_.locks().try_acquire(lock_name(), {.wait = Duration{0}});
+        if (!lock) return false;
+    }
+    const std::optional<Checkpoint> found = stored();
+    const store::Position before = seen_;
+    be_at(found.value_or(Checkpoint{}));
+    if (before > 0 && planted(PlantedFault::a_new_owner_goes_on_from_where_it_was_before)) seen_ = before;
+    if (seen_ > 0 && planted(PlantedFault::a_new_owner_takes_what_lies_at_the_checkpoint_again)) --seen_;
+    const store::Position end = feed_.end();
+    if (seen_ > end) {
+        throw CorruptionError("its checkpoint is at " + std::to_string(seen_) + ", and the events end at " +
+                              std::to_string(end) + ": the store was put back to an older state without the table '" +
+                              std::string{Checkpoint::table} + "'; put that back, too");
+    }
+    if (!found || planted(PlantedFault::a_subscription_begins_at_the_end_with_each_owner)) begin(end);
+    began_ = consumer_.ephemeral;
+    lock_ = std::move(lock);
+    reached(seen_, State::catching_up);
+    const SteadyTime now = application_.runtime().clock.get().steady_now();
+    const MutexLock owning{mutex_};
+    rate_.begin(now);
+    return true;
+}
+
+void Follower::begin(store::Position end) {
+    const bool at_the_end = consumer_.start_at == StartAt::end;
+    const store::Position first = at_the_end ? end : consumer_.after;
+    // An end that was not noted, also that of no events, would be another one for the next owner.
+    if (first > 0 || at_the_end) commit({.events = {}, .end = first, .is_last = true});
+}
+
+void Follower::take(const feed::Batch& batch) {
+    const bool is_noted = planted(PlantedFault::a_subscription_is_noted_before_it_is_handed_over);
+    if (is_noted) commit(batch);
+    if (consumer_.handle && !batch.events.empty()) {
+        const MutexLock lock{handling_};
+        consumer_.handle(batch.events);
+    }
+    if (!is_noted) commit(batch);
+    reached(seen_, State::catching_up);
+}
+
+void Follower::commit(const feed::Batch& batch) {
+    Checkpoint after = checkpoint_;
+    bool is_where_it_was = true;
+    const auto note = [&](std::size_t taken) {
+        const std::vector<RecordedEvent>& events = batch.events;
+        const bool is_all = taken == events.size() || planted(PlantedFault::a_part_is_taken_for_the_batch);
+        after.position = static_cast<std::int64_t>(is_all ? batch.end : events[taken - 1].position);
+        after.events += static_cast<std::int64_t>(taken);
+        if (taken > 0) after.last = events[taken - 1].time;
+        after.error.clear();
+    };
+    const auto body = [&](Transaction& tx) {
+        const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
+        after = checkpoints.get(consumer_.name).value_or(Checkpoint{});
+        is_where_it_was = after.is_as(checkpoint_) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
+        if (!is_where_it_was) return;
+        note(consumer_.project_some(tx, batch.events, application_.store().capabilities()));
+        if (!planted(PlantedFault::a_checkpoint_moves_after_its_rows)) checkpoints.put(consumer_.name, after);
+    };
+    if (consumer_.ephemeral) {
+        note(batch.events.size());
+    } else {
+        application_.transact(body).value();
+    }
+    if (planted(PlantedFault::a_checkpoint_moves_after_its_rows)) {
+        application_.transact([&](Transaction& tx) { tx.rows<Checkpoint>().put(consumer_.name, after); }).value();
+    }
+    if (is_where_it_was) {
+        checkpoint_ = std::move(after);
+        seen_ = static_cast<store::Position>(checkpoint_.position);
+    } else {
+        be_at(std::move(after));
+        if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;
+    }
+}
+
+void Follower::be_at(Checkpoint checkpoint) {
+    parked_ = read_parked(checkpoint);
+    checkpoint_ = std::move(checkpoint);
+    seen_ = static_cast<store::Position>(checkpoint_.position);
+}
+
+Follower::Streams Follower::read_parked(const Checkpoint& checkpoint) const {
+    Streams streams;
+    if (checkpoint.parked == 0) return streams;
+    for (RowOf<ParkedRow>& row : application_.rows<ParkedRow>().range({.partition = consumer_.name}))
+        streams.insert(std::move(row.key.sort));
+    return streams;
+}
+
+bool Follower::park(const feed::Batch& batch, const std::string& error) {
+    if (parked_.size() >= consumer_.options.parked_max) return false;
+    const RecordedEvent& event = batch.events.front();
+    Checkpoint after;
+    bool is_where_it_was = false;
+    const auto body = [&](Transaction& tx) {
+        const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
+        after = checkpoints.get(consumer_.name).value_or(Checkpoint{});
+        is_where_it_was = after.is_as(checkpoint_);
+        if (!is_where_it_was) return;
+        tx.rows<ParkedRow>().put({consumer_.name, event.stream},
+                                 {.position = static_cast<std::int64_t>(event.position) - 1,
+                                  .version = event.version,
+                                  .type = event.event.type,
+                                  .error = error,
+                                  .since = tx.now()});
+        after.position = static_cast<std::int64_t>(batch.end);
+        ++after.parked;
+        after.error.clear();
+        checkpoints.put(consumer_.name, after);
+    };
+    application_.transact(body).value();
+    be_at(std::move(after));
+    if (!is_where_it_was) return true;
+    reached(seen_, State::catching_up);
+    try_to_log(application_.runtime().log, LogLevel::error, [&] {
+        return "the follower '" + consumer_.name + "' has set a stream aside at " + described(event) + ": " + error +
+               ". It goes on with the others; call retry_parked when it is mended";
+    });
+    return true;
+}
+
+void Follower::failed(const feed::Batch& batch) {
+    const std::exception_ptr failure = std::current_exception();
+    if (planted(PlantedFault::a_batch_that_failed_is_taken_for_done)) seen_ = batch.end;
+    if (may_pass(failure)) std::rethrow_exception(failure);
+    if (batch.events.empty()) {
+        give_up("where it cannot note what it has seen: " + what_was_thrown());
+        return;
+    }
+    const RecordedEvent& first = batch.events.front();
+    if (first.position != batch.events.back().position || first.position < batch.end) {
+        one_by_one_until_ = batch.end;  // which of them it is
+        return;
+    }
+    if (planted(PlantedFault::poison_is_skipped)) {
+        seen_ = batch.end;
+        return;
+    }
+    std::string error = what_was_thrown();
+    if (consumer_.options.on_poison == FollowOptions::OnPoison::park) {
+        if (park(batch, error)) return;
+        error += "; " + std::to_string(parked_.size()) +
+                 " streams are set aside already, and FollowOptions::parked_max allows no more";
+    }
+    give_up("at " + described(first) + ": " + error);
+}
+
+void Follower::note(const std::string& error) {
+    const auto body = [&](Transaction& tx) {
+        const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
+        std::optional<Checkpoint> checkpoint = checkpoints.get(consumer_.name);
+        if (!checkpoint && lock_) checkpoint.emplace();  // else it would not begin at the end any more
+        if (!checkpoint || checkpoint->position != checkpoint_.position) return;
+        checkpoint->error = error;
+        checkpoints.put(consumer_.name, *checkpoint);
+    };
+    try {
+        application_.transact(body).value();
+    } catch (const std::exception& unsaved) {
+        try_to_log(application_.runtime().log, LogLevel::warning, [&] {
+            return "why the follower '" + consumer_.name + "' has stopped could not be saved: " + unsaved.what();
+        });
+    }
+}
+
+void Follower::give_up(const std::string& why) {
+    const std::string error =
+        "the follower '" + consumer_.name + "' has stopped " + why +
+        ". What it has done so far stays; it goes on from there when it is mended and begins again";
+    try_to_log(application_.runtime().log, LogLevel::error, [&] { return error; });
+    if (!consumer_.ephemeral) note(error);
+    {
+        const MutexLock lock{mutex_};
+        error_ = error;
+    }
+    set(State::stopped);
+    lock_.reset();
+}
+
+void Follower::reached(store::Position position, State state) {
+    const SteadyTime now = application_.runtime().clock.get().steady_now();
+    {
+        const MutexLock lock{mutex_};
+        reached_ = position;
+        rate_.add(static_cast<std::size_t>(std::max<std::int64_t>(checkpoint_.events - events_, 0)), now);
+        events_ = checkpoint_.events;
+        last_ = checkpoint_.last;
+        parked_count_ = checkpoint_.parked;
+        error_.clear();
+    }
+    set(state);
+}
+
+void Follower::set(State state) {
+    std::vector<std::stop_source> waiting;
+    {
+        const MutexLock lock{mutex_};
+        state_ = state;
+        waiting.swap(waiting_);
+    }
+    for (std::stop_source& one : waiting) one.request_stop();
+}
+
+std::optional<Checkpoint> Follower::stored() const {
+    if (consumer_.ephemeral) return std::nullopt;
+    return application_.rows<Checkpoint>().get(consumer_.name);
+}
+
+FollowerStatus Follower::status() const {
+    Clock& clock = application_.runtime().clock;
+    FollowerStatus status{.name = consumer_.name};
+    std::optional<Time> last;
+    std::optional<Checkpoint> elsewhere;
+    {
+        const MutexLock lock{mutex_};
+        status.state = state_;
+        status.position = reached_;
+        status.events = events_;
+        status.parked = parked_count_;
+        last = last_;
+        if (state_ == State::catching_up || state_ == State::live)
+            status.events_per_second = rate_.per_second(clock.steady_now());
+        status.error = error_;
+    }
+    if (status.parked > 0) status.parked = stored().value_or(Checkpoint{}).parked;  // it may have been taken up again
+    if (status.state == State::elsewhere) {
+        elsewhere = stored().value_or(Checkpoint{});
+        status.parked = elsewhere->parked;
+        status.position = static_cast<store::Position>(elsewhere->position);
+        status.events = elsewhere->events;
+        status.error = elsewhere->error;
+        last = elsewhere->last;
+    }
+    status.end = feed_.end();
+    if (status.position >= status.end || (elsewhere && has_nothing_left(*elsewhere, status.end))) {
+        status.lag = Duration::zero();
+    } else if (last) {
+        status.lag = std::max(clock.now() - *last, Duration::zero());
+    }
+    if (!consumer_.ephemeral) status.owner = application_.locks().inspect(lock_name()).holder.owner;
+    return status;
+}
+
+bool Follower::has_nothing_left(const Checkpoint& checkpoint, store::Position end) const {
+    // What an owner has no use for, it saves now and then only.
+    for (auto at = static_cast<store::Position>(checkpoint.position); at < end;) {
+        const feed::Batch batch = feed_.read(at, consumer_.options.batch_max, consumer_.filter);
+        if (!batch.events.empty()) return batch.events.front().position > end;
+        if (batch.is_last) return true;
+        at = batch.end;
+    }
+    return true;
+}
+
+bool Follower::wait(store::Position end, SteadyTime until) const {
+    constexpr Duration look_again_after = std::chrono::milliseconds{20};
+    Clock& clock = application_.runtime().clock;
+    for (;;) {
+        std::stop_source moved;
+        bool is_here = true;
+        {
+            const MutexLock lock{mutex_};
+            if (state_ == State::stopped) return reached_ >= end;
+            is_here = state_ != State::elsewhere;
+            if (is_here && reached_ >= end) return true;
+            if (is_here) waiting_.push_back(moved);
+        }
+        if (!is_here && has_nothing_left(stored().value_or(Checkpoint{}), end)) return true;
+        const Duration left = until - clock.steady_now();
+        if (left <= Duration::zero()) return false;
+        clock.sleep_for(is_here ? left : std::min(left, look_again_after), moved.get_token());
+    }
+}
+
+bool Follower::has_parked(const Receipt& receipt) const {
+    bool has_any = false;
+    {
+        const MutexLock lock{mutex_};
+        has_any = state_ == State::elsewhere || parked_count_ > 0;
+    }
+    if (!has_any) return false;
+    const Streams parked = read_parked(stored().value_or(Checkpoint{}));
+    if (receipt.transaction.empty()) return !parked.empty();
+    return std::ranges::any_of(receipt.written, [&](const auto& one) { return parked.contains(one.stream); });
+}
+
+std::vector<ParkedStream> Follower::parked() const {
+    std::vector<ParkedStream> streams;
+    for (RowOf<ParkedRow>& row : application_.rows<ParkedRow>().range({.partition = consumer_.name})) {
+        streams.push_back({.stream = std::move(row.key.sort),
+                           .version = row.value.version,
+                           .type = std::move(row.value.type),
+                           .error = std::move(row.value.error),
+                           .since = row.value.since});
+    }
+    return streams;
+}
+
+std::size_t Follower::retry_parked() {
+    if (runs_this_thread()) {
+        throw InvalidError("the follower '" + consumer_.name +
+                           "' cannot take up what it has set aside from its own handler; do it from another thread");
+    }
+    Consumer consumer = consumer_;
+    if (consumer.handle) {
+        consumer.handle = [this](std::span<const RecordedEvent> events) {
+            const MutexLock lock{handling_};
+            consumer_.handle(events);
+        };
+    }
+    std::size_t live = 0;
+    for (const ParkedStream& one : parked()) {
+        if (ParkedRetry{application_, consumer, one.stream}.run()) ++live;
+    }
+    return live;
+}
+
+}  // namespace varve::detail

@@ -1,0 +1,131 @@
+#pragma once
+
+#include "commands/checkpoint.h"
+#include "commands/consumer.h"
+#include "commands/rate.h"
+#include "core/background_loop.h"
+
+#include <varve/commands/follower_status.h>
+#include <varve/commands/outcome.h>
+#include <varve/commands/parked_stream.h>
+#include <varve/core/mutex.h>
+#include <varve/locks/locks.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace varve {
+class Application;
+}
+
+namespace varve::detail {
+
+/// Takes all events there ever were, and then each one that is committed, on a thread of its own. Of all processes that
+/// have a follower of this name, one at a time does so: whoever holds its lock. The others wait for that.
+///
+/// A batch's effects and the checkpoint are one transaction, which is refused where the checkpoint is not where this
+/// owner has left it. So each event takes effect exactly once, also if a lock changes hands too early; what a
+/// subscription does outside of the store, it may do again.
+///
+/// Threads: all methods may be called from any thread; end() and the destructor not from its own.
+class Follower {
+  public:
+    /// `idle`: counts those that have nothing to do. ConfigError for an option that cannot work, or a store that cannot
+    /// be followed.
+    Follower(Application& application, std::atomic<int>& idle, Consumer consumer);
+    ~Follower() { end(); }
+    Follower(const Follower&) = delete;
+    Follower& operator=(const Follower&) = delete;
+
+    /// Takes turns on a thread of its own from now on. Once.
+    void start();
+    /// For whoever has not started it: takes what there is, if this process has it now, and returns how long to wait
+    /// before the next turn; nullopt: it has stopped. Throws what may pass. Ends early, and soon, when stop is
+    /// requested.
+    std::optional<Duration> turn(const std::stop_token& stop);
+
+    /// Finishes the batch that it is at, and lets go of its lock. Harmless when repeated, but not for two at once.
+    void end();
+
+    const Consumer& consumer() const { return consumer_; }
+    const std::string& name() const { return consumer_.name; }
+    /// Something has been committed.
+    void wake() noexcept;
+    /// Asks the store where this process does not have it.
+    FollowerStatus status() const;
+    /// Whether everything up to `end` has taken effect; waits until it has, it has stopped, or the time is over.
+    bool wait(store::Position end, SteadyTime until) const;
+    /// Whether it has set one of these streams aside; of an empty receipt: any.
+    bool has_parked(const Receipt& receipt) const;
+    std::vector<ParkedStream> parked() const;
+    /// How many of them it has again. InvalidError from its own handler.
+    std::size_t retry_parked();
+    bool runs_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
+
+  private:
+    using State = FollowerStatus::State;
+    using Streams = std::set<std::string, std::less<>>;
+
+    std::optional<Duration> follow(const std::stop_token& stop);
+    /// Whether this process has it now.
+    bool own();
+    /// It has not been there before.
+    void begin(store::Position end);
+    std::optional<Checkpoint> stored() const;
+    std::string lock_name() const { return "$follower-" + consumer_.name; }
+    void take(const feed::Batch& batch);
+    /// Runs what the batch causes, as far as it fits into one transaction. If somebody else has changed the checkpoint,
+    /// it does nothing and goes on from there.
+    void commit(const feed::Batch& batch);
+    /// Goes on from there. What is set aside is read before, so that it is never older.
+    void be_at(Checkpoint checkpoint);
+    Streams read_parked(const Checkpoint& checkpoint) const;
+    /// Sets the stream of the batch's only slot aside. False: there is no room for one more.
+    bool park(const feed::Batch& batch, const std::string& error);
+    /// Of what it cares about, up to `end`.
+    bool has_nothing_left(const Checkpoint& checkpoint, store::Position end) const;
+    /// For ever, in this process.
+    void give_up(const std::string& why);
+    /// Stores why, for other processes to see.
+    void note(const std::string& error);
+    /// What happened while `batch` was taken: passes on what is the world's fault, and makes sure of the rest.
+    void failed(const feed::Batch& batch);
+    void reached(store::Position position, State state);
+    void set(State state);
+    void be_idle(bool idle) noexcept;
+
+    Application& application_;
+    std::atomic<int>& idle_count_;
+    const Consumer consumer_;
+    const feed::Feed feed_;
+
+    // Its thread's own.
+    std::optional<Lock> lock_;
+    bool began_ = false;                    // where there is no lock
+    Checkpoint checkpoint_;                 // as this owner has left it
+    Streams parked_;                        // as of the checkpoint
+    store::Position seen_ = 0;              // ahead of the checkpoint by what it has no use for
+    store::Position one_by_one_until_ = 0;  // something there has failed
+
+    Mutex handling_;  // a handler is called by one at a time
+    std::atomic<std::thread::id> thread_{};
+    std::atomic<bool> idle_ = false;
+    mutable Mutex mutex_;
+    State state_ VARVE_GUARDED_BY(mutex_) = State::elsewhere;
+    store::Position reached_ VARVE_GUARDED_BY(mutex_) = 0;
+    std::int64_t events_ VARVE_GUARDED_BY(mutex_) = 0;
+    std::int64_t parked_count_ VARVE_GUARDED_BY(mutex_) = 0;
+    std::optional<Time> last_ VARVE_GUARDED_BY(mutex_);  // Checkpoint::last
+    mutable Rate rate_ VARVE_GUARDED_BY(mutex_);         // of events
+    std::string error_ VARVE_GUARDED_BY(mutex_);
+    mutable std::vector<std::stop_source> waiting_ VARVE_GUARDED_BY(mutex_);
+    BackgroundLoop loop_;  // last: it uses all the others
+};
+
+}  // namespace varve::detail

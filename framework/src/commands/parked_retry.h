@@ -1,0 +1,45 @@
+#pragma once
+
+#include "commands/consumer.h"
+#include "commands/parked_row.h"
+
+#include <varve/commands/application.h>
+
+#include <string>
+
+namespace varve::detail {
+
+/// Takes up one stream that a follower has set aside, from where its row says to the follower's checkpoint. The row
+/// moves in the transactions that have the effects; the last of them removes it and touches the checkpoint, on which
+/// the follower rests its own. So each event takes effect once, whoever else is at work.
+///
+///     if (!ParkedRetry{application, consumer, "account-alice"}.run()) …  // it is still aside: its row says why
+///
+/// Threads: belongs to one.
+class ParkedRetry {
+  public:
+    ParkedRetry(Application& application, const Consumer& consumer, std::string stream);
+
+    /// Whether the follower has it again. Errors: those of the store.
+    bool run();
+
+  private:
+    enum class Result { again, is_live, stays_aside };
+
+    Result step();
+    /// Up to `goal`, and one slot if something has failed.
+    feed::Batch read(store::Position goal) const;
+    /// What happened while `batch` was taken: passes on what is the world's fault.
+    Result failed(const feed::Batch& batch);
+
+    Application& application_;
+    const Consumer& consumer_;
+    const feed::Feed feed_;
+    const RowKey key_;
+    const feed::Filter filter_;
+    std::int64_t stored_ = 0;   // the row's position, as it was read or written here
+    store::Position done_ = 0;  // ahead of that by what is others'
+    bool one_by_one_ = false;
+};
+
+}  // namespace varve::detail

@@ -1,0 +1,574 @@
+#include "commands/workspace.h"
+
+#include "core/assert.h"
+#include "core/planted_faults.h"
+#include "events/stored_slot.h"
+#include "locks/held.h"
+#include "rows/index_entries.h"
+#include "rows/stored_rows.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::detail {
+
+using namespace transactions;
+
+Workspace::Workspace(const World& world, std::string tx, Time since, SteadyTime until, Reservation* reservation,
+                     aggregates::Repository::Ask ask)
+    : world_(world),
+      reservation_(reservation),
+      reader_(world.coordinator, std::move(tx), since, until, reservation),
+      ask_(ask),
+      now_(world.coordinator.runtime().clock.get().now()) {}
+
+Touched& Workspace::touch(const AggregateType& type, std::string_view id, Also also) {
+    const auto found = aggregates_.find(stream_name(type, id));
+    if (found != aggregates_.end()) return found->second;
+    const std::string one{id};
+    touch_all(type, {&one, 1}, also);
+    return aggregates_.find(stream_name(type, id))->second;
+}
+
+aggregates::Repository::Sought Workspace::seek(const AggregateType& type, const std::string& stream) {
+    if (reservation_ == nullptr) return world_.repository.seek(type, stream, ask_);
+    return world_.repository.seek_held(type, stream, version_of(reservation_->hold(stream).key) - 1);
+}
+
+void Workspace::read_ahead(const std::map<std::string, const AggregateType*>& aggregates,
+                           const std::map<store::Key, Image>& rows) {
+    SettledReader::Ahead ahead;
+    for (const auto& [stream, type] : aggregates) world_.repository.want(seek(*type, stream), ahead);
+    if (reservation_ == nullptr) {
+        for (const auto& [key, image] : rows) ahead.keys.push_back(key);
+    }
+    reader_.read_ahead(ahead);
+}
+
+void Workspace::touch_all(const AggregateType& type, std::span<const std::string> ids, Also also) {
+    std::map<std::string, std::pair<std::string_view, aggregates::Repository::Sought>> sought;  // and ids, by stream
+    SettledReader::Ahead ahead;
+    for (const std::string& id : ids) {
+        const std::string stream = stream_name(type, id);
+        if (aggregates_.contains(stream) || sought.contains(stream)) continue;
+        const auto& one = sought.try_emplace(stream, id, seek(type, stream)).first->second.second;
+        world_.repository.want(one, ahead);
+        if (also == Also::nothing || reservation_ != nullptr || (one.is_enough() && one.known.rows)) continue;
+        for (store::Key& key : own_rows(type, id)) {
+            if (!rows_.contains(key)) ahead.keys.push_back(std::move(key));
+        }
+    }
+    reader_.read_ahead(ahead);
+    for (auto& [stream, one] : sought) {
+        aggregates_.emplace(stream, Touched{.type = &type,
+                                            .id = std::string{one.first},
+                                            .seen = world_.repository.load(std::move(one.second), reader_),
+                                            .own = nullptr,
+                                            .events = {}});
+    }
+}
+
+namespace {
+
+/// What an event or effect takes in a slot, at most.
+std::size_t stored_bytes(const EventData& data) {
+    constexpr std::size_t json_around_bytes = 48;
+    return data.type.size() + data.data.size() + json_around_bytes;
+}
+
+}  // namespace
+
+void Workspace::add_effect(EventData effect) {
+    if (refolding_ || other_rows_ != nullptr) return;  // it has been stored once, with the commit of its event
+    ++changes_;
+    event_bytes_ += stored_bytes(effect);
+    effects_.push_back(std::move(effect));
+}
+
+void Workspace::record(Touched& touched, EventData data, const void* event) {
+    ++changes_;
+    event_bytes_ += stored_bytes(data);
+    touched.events.push_back({commands_.size() - 1, std::move(data)});
+    const ProjectedEvent projected{.aggregate_id = touched.id,
+                                   .version = touched.seen.head + 1,
+                                   .index = touched.events.size() - 1,
+                                   .time = now_,
+                                   .metadata = commands_.back(),
+                                   .position = 0,
+                                   .event = event};
+    for (const AggregateProjection* projection : world_.projections.of(*touched.type)) run(*projection, projected);
+}
+
+void Workspace::run(const AggregateProjection& projection, const ProjectedEvent& projected) {
+    struct Restored {
+        Running& running;
+        const Running before;
+        ~Restored() { running = before; }
+    };
+    const Restored restored{running_, std::exchange(running_, {&projection, projected.aggregate_id})};
+    projection.run(transaction_, projected);
+}
+
+void Workspace::check_keeper(const store::Key& key, bool writes) const {
+    const AggregateProjection* const keeper = world_.projections.keeper_of(key.table);
+    const AggregateProjection* const at_work = running_.projection;
+    if (at_work != nullptr && at_work->own) {
+        if (keeper == at_work && key.partition == running_.aggregate_id) return;
+        throw InvalidError(at_work->name() + " keeps the rows of '" + std::string{at_work->own->type.name} +
+                           "' under an aggregate's id for that aggregate alone (OwnRows), and on an event of '" +
+                           std::string{running_.aggregate_id} + "' it asks for " + store::to_string(key) +
+                           "; such a projection reads and writes nothing else: give other rows to another projection");
+    }
+    if (writes && keeper != nullptr) {
+        throw InvalidError("the row " + store::to_string(key) + " is kept by " + keeper->name() +
+                           " alone (OwnRows) and would no longer be what the events say; change it by an event");
+    }
+}
+
+std::vector<store::Key> Workspace::own_rows(const AggregateType& type, std::string_view id) const {
+    std::vector<store::Key> keys;
+    for (const AggregateProjection* projection : world_.projections.of(type)) {
+        if (!projection->own || projection->own->sorted) continue;
+        world_.row_tables.ensure(*projection->own);
+        keys.push_back({std::string{projection->own->type.name}, std::string{id}});
+    }
+    return keys;
+}
+
+const Image* Workspace::known_row(const store::Key& key) const {
+    const AggregateProjection* const keeper = world_.projections.keeper_of(key.table);
+    if (keeper == nullptr || refolding_) return nullptr;
+    const auto owner = aggregates_.find(stream_name(keeper->aggregate, key.partition));
+    if (owner == aggregates_.end() || !owner->second.seen.rows) return nullptr;
+    const aggregates::KnownRows& rows = *owner->second.seen.rows;
+    const auto found = std::ranges::find(rows, key, &aggregates::KnownRow::key);
+    return found == rows.end() ? nullptr : &found->image;
+}
+
+TouchedRow& Workspace::touch(const store::Key& key) {
+    const auto found = rows_.find(key);
+    if (found != rows_.end()) return found->second;
+    const Image* const known = reservation_ != nullptr ? nullptr : known_row(key);
+    Image image = known != nullptr          ? *known
+                  : reservation_ != nullptr ? reservation_->hold(key)
+                                            : reader_.rows({&key, 1}).front();
+    TouchedRow touched{.seen = image, .asked = known == nullptr, .written = false, .data = std::move(image.data)};
+    return rows_.emplace(key, std::move(touched)).first->second;
+}
+
+void Workspace::fenced_by(const Lock& lock) {
+    const locks::Held& held = locks::held(lock);
+    if (&held.service().store() != &world_.coordinator.store()) {
+        throw InvalidError("the lock '" + lock.name() +
+                           "' is kept in another store object than this application's; take it from "
+                           "Application::locks()");
+    }
+    lock.check();
+    RowRead condition = held.condition();
+    fences_.insert_or_assign(condition.key, std::move(condition));
+}
+
+void Workspace::check_fences() const {
+    std::vector<store::Key> keys;
+    for (const auto& [key, condition] : fences_) keys.push_back(key);
+    if (keys.empty()) return;
+    const std::vector<std::optional<store::Item>> items = world_.coordinator.store().read(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const locks::Holder holder = locks::decode_holder(keys[i], items[i]);
+        if (holder.revision() == fences_.at(keys[i]).rev) continue;
+        throw LeaseLostError("the lock '" + keys[i].partition + "' was lost: it is at fence " +
+                             std::to_string(holder.fence) + " now; nothing was written");
+    }
+}
+
+std::optional<std::string> Workspace::read(const RowTable& table, const RowKey& key) {
+    const store::Key stored = stored_key(table, key);
+    check_keeper(stored, false);
+    return touch(stored).data;
+}
+
+void Workspace::write(const RowTable& table, const RowKey& key, std::optional<std::string> data) {
+    const store::Key stored = stored_key(table, key);
+    check_keeper(stored, true);
+    world_.row_tables.check_writer(table);
+    set_row(stored, std::move(data));
+    if (!table.indexes.fields.empty()) indexed_.try_emplace(stored, Indexed{&table, false});
+}
+
+StoredPage Workspace::range(const RowTable& table, const RowRange& range, const PageOptions& options) {
+    const PageOfRange page{stored_range(table, range), options};
+    RangeOfRows found = this->range(page.query(), page.enough());
+    return page.page(std::move(found.rows), std::move(found.stopped_at));
+}
+
+void Workspace::reindex(const RowTable& table, const RowKey& key) {
+    const store::Key stored = stored_key(table, key);
+    touch(stored);
+    indexed_.insert_or_assign(stored, Indexed{&table, true});
+}
+
+void Workspace::erase_if_stale(const RowTable& table, std::size_t index, const RowKey& key) {
+    const store::Key entry = stored_key(index_rows, key);
+    const std::optional<std::string> data = touch(entry).data;
+    if (!data) return;
+    const store::Key row = stored_key(table, decode_entry(entry, *data));
+    if (entries_of(table, row, touch(row).data)[index] == entry) return;
+    erase_entry(key);
+}
+
+void Workspace::erase_entry(const RowKey& key) {
+    const store::Key entry = stored_key(index_rows, key);
+    set_row(entry, std::nullopt);
+    entries_.insert(entry);
+}
+
+std::size_t Workspace::items_at_most() const {
+    std::size_t items = rows_.size();
+    for (const auto& [key, indexed] : indexed_) items += 2 * indexed.table->indexes.fields.size();
+    return items;
+}
+
+std::size_t Workspace::entries_changed() const {
+    return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const store::Key& entry) {
+        const TouchedRow& touched = rows_.at(entry);
+        return touched.data != touched.seen.data;
+    }));
+}
+
+void Workspace::reject_not_unique(const RowTable& table, const store::Key& entry, const store::Key& row,
+                                  const RowKey& other) {
+    const std::string field = entry.partition.substr(table.type.name.size() + 1);
+    transaction_.reject({.code = "not_unique",
+                         .message = std::string{table.type.name} + "." + field + " '" + value_in(entry) +
+                                    "' is that of the row " + store::to_string(stored_key(table, other)) + ", so " +
+                                    store::to_string(row) + " cannot have it"});
+}
+
+void Workspace::keep_indexes(Uniques uniques) {
+    if (indexed_.empty() || rejection_) return;
+    for (const store::Key& entry : entries_) {
+        TouchedRow& touched = rows_.at(entry);
+        touched.data = touched.seen.data;
+    }
+    struct Entry {
+        const RowTable* table;
+        std::optional<store::Key> claimed_by = {};
+        std::optional<store::Key> left_by = {};
+    };
+    std::map<store::Key, Entry> changed;
+    for (const auto& [key, indexed] : indexed_) {
+        const RowTable& table = *indexed.table;
+        const TouchedRow& row = rows_.at(key);
+        const auto before = entries_of(table, key, row.seen.data);
+        const auto after = entries_of(table, key, row.data);
+        for (std::size_t i = 0; i < after.size(); ++i) {
+            if (before[i] == after[i] && !indexed.anew) continue;
+            if (before[i] && before[i] != after[i])
+                changed.try_emplace(*before[i], Entry{&table}).first->second.left_by = key;
+            if (!after[i]) continue;
+            Entry& entry = changed.try_emplace(*after[i], Entry{&table}).first->second;
+            if (entry.claimed_by && uniques == Uniques::checked)
+                reject_not_unique(table, *after[i], key, row_key(*entry.claimed_by));
+            entry.claimed_by = key;
+        }
+    }
+    SettledReader::Ahead ahead;
+    for (const auto& [key, entry] : changed) {
+        if (!rows_.contains(key)) ahead.keys.push_back(key);
+    }
+    if (reservation_ == nullptr) reader_.read_ahead(std::move(ahead));
+    for (const auto& [key, entry] : changed) {
+        const std::optional<std::string> seen = touch(key).seen.data;
+        std::optional<std::string> data = seen;
+        const std::optional<RowKey> owner = seen ? std::optional{decode_entry(key, *seen)} : std::nullopt;
+        if (entry.claimed_by) {
+            data = encode_entry(*entry.claimed_by);
+            if (owner && data != seen && uniques == Uniques::checked) {
+                const store::Key other = stored_key(*entry.table, *owner);
+                const auto others = entries_of(*entry.table, other, touch(other).data);
+                if (std::ranges::find(others, std::optional{key}) != others.end())
+                    reject_not_unique(*entry.table, key, *entry.claimed_by, *owner);
+            }
+        } else if (owner && stored_key(*entry.table, *owner) == entry.left_by) {
+            data.reset();
+        }
+        TouchedRow& touched = touch(key);
+        touched.data = std::move(data);
+        touched.written = true;
+        entries_.insert(key);
+    }
+}
+
+std::optional<StoredRow> Workspace::row_of(const RowTable& table, const IndexRange& range, const RowKey& key) {
+    const store::Key stored = stored_key(table, key);
+    check_keeper(stored, false);
+    const std::optional<std::string>& data = touch(stored).data;
+    if (!data) return std::nullopt;
+    StoredRow row{key, *data};
+    if (!has_entry_in(range, table, row)) return std::nullopt;
+    return row;
+}
+
+std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange& range) {
+    world_.row_tables.indexes().check_query(table, range.index);
+    keep_indexes(Uniques::not_yet_checked);
+    const store::Key entry = entry_of_unique(table, range.index, range.first);
+    const std::optional<std::string> data = touch(entry).data;
+    if (!data) return std::nullopt;
+    return row_of(table, range, decode_entry(entry, *data));
+}
+
+StoredPage Workspace::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
+    world_.row_tables.indexes().check_query(table, range.index);
+    keep_indexes(Uniques::not_yet_checked);
+    const PageOfRange page{query_of(table, range), options};
+    RangeOfRows found = this->range(page.query(), page.enough());
+    StoredPage entries = page.page(std::move(found.rows), std::move(found.stopped_at));
+    std::vector<RowKey> keys;
+    SettledReader::Ahead ahead;
+    for (const StoredRow& entry : entries.rows) {
+        keys.push_back(decode_entry(stored_key(index_rows, entry.key), entry.data));
+        store::Key stored = stored_key(table, keys.back());
+        if (!rows_.contains(stored)) ahead.keys.push_back(std::move(stored));
+    }
+    if (reservation_ == nullptr) reader_.read_ahead(std::move(ahead));
+    StoredPage rows{.rows = {}, .next = std::move(entries.next)};
+    for (const RowKey& key : keys) {
+        if (std::optional<StoredRow> row = row_of(table, range, key)) rows.rows.push_back(*std::move(row));
+    }
+    return rows;
+}
+
+void Workspace::set_row(const store::Key& key, std::optional<std::string> data) {
+    TouchedRow& touched = touch(key);
+    ++changes_;
+    touched.data = std::move(data);
+    touched.written = true;
+}
+
+std::size_t Workspace::refold(const AggregateType& type, std::string_view id) {
+    std::vector<const AggregateProjection*> keepers;
+    for (const AggregateProjection* one : world_.projections.of(type)) {
+        if (one->own) keepers.push_back(one);
+    }
+    if (keepers.empty()) {
+        throw ConfigError("no projection of " + std::string{type.named.cpp_name} +
+                          " keeps rows for one aggregate alone, and rows that several write cannot be made anew from "
+                          "the events of one; where each row has one aggregate, say so in the projection: using "
+                          "OwnRows = ...");
+    }
+    refolding_ = true;
+    const Touched& touched = touch(type, id);
+    std::vector<store::Key> before = own_rows(type, id);
+    for (const AggregateProjection* keeper : keepers) {
+        if (!keeper->own->sorted) continue;
+        ensure(*keeper->own);
+        const store::Query all{.table = std::string{keeper->own->type.name}, .partition = touched.id};
+        for (const StoredRow& row : range(all, Reader::no_limit).rows)
+            before.push_back(stored_key(*keeper->own, row.key));
+    }
+    reader_.read_ahead({.keys = before, .streams = {}});
+    for (const store::Key& key : before) {
+        const RowTable& table = *world_.projections.keeper_of(key.table)->own;
+        world_.row_tables.check_writer(table);
+        set_row(key, std::nullopt);
+        if (!table.indexes.fields.empty()) indexed_.try_emplace(key, Indexed{&table, false});
+    }
+
+    const StreamRead stream =
+        world_.coordinator.reader().stream(stream_name(type, id), 1, std::max<Version>(touched.seen.head, 1));
+    for (const StreamRead::One& slot : stream.slots) {
+        for (const RecordedEvent& recorded :
+             events::decode_payload(stream_name(type, id), slot.version, slot.content)) {
+            type.each_event(recorded, [&](const void* event) {
+                for (const AggregateProjection* keeper : keepers) run(*keeper, projected(recorded, event));
+            });
+        }
+    }
+    return static_cast<std::size_t>(
+        std::ranges::count_if(rows_, [](const auto& row) { return row.second.data != row.second.seen.data; }));
+}
+
+Workspace::RangeOfRows Workspace::range(const store::Query& whole, std::size_t limit) {
+    check_keeper({whole.table, whole.partition}, false);
+    Reader::FoundRange found = reader_.range(whole, limit);
+    const store::Query query = up_to(whole, found.stopped_at);
+    RangeRead& range = ranges_.emplace_back(RangeRead{.query = query, .found = {}});
+    std::map<store::Key, std::string> rows;
+    for (Reader::FoundRow& row : found.rows) {
+        VARVE_ASSERT(row.image.rev, "a row that is found in a range has a revision");
+        range.found.emplace_back(row.key, *row.image.rev);
+        if (row.image.data) rows.emplace(std::move(row.key), std::move(*row.image.data));
+    }
+    const auto in_range = [&](const store::Key& key) {
+        return key.table == query.table && key.partition == query.partition &&
+               (query.first.index() == 0 || key.sort >= query.first) &&
+               (query.last.index() == 0 || key.sort <= query.last);
+    };
+    for (const auto& [key, touched] : rows_) {
+        if (!touched.written || !in_range(key)) continue;
+        rows.erase(key);
+        if (touched.data) rows.emplace(key, *touched.data);
+    }
+    RangeOfRows read{{}, std::move(found.stopped_at)};
+    for (auto& [key, data] : rows) read.rows.push_back({row_key(key), std::move(data)});
+    if (query.descending) std::ranges::reverse(read.rows);
+    return read;
+}
+
+Plan Workspace::plan() const {
+    Plan plan;
+    const auto payload = [&](const Touched& touched) {
+        std::vector<events::CommandEvents> commands;
+        std::size_t last = commands_.size();
+        for (const Decided& one : touched.events) {
+            if (one.command != std::exchange(last, one.command)) commands.push_back({{}, commands_[one.command]});
+            commands.back().events.push_back(one.event);
+        }
+        return events::encode_payload(commands, now_);
+    };
+    if (reservation_ != nullptr) {
+        for (const auto& [stream, slot] : reservation_->streams()) {
+            HeldSlot& held = plan.held.emplace_back(slot);
+            const auto touched = aggregates_.find(stream);
+            if (touched != aggregates_.end() && !touched->second.events.empty())
+                held.payload = payload(touched->second);
+        }
+    } else {
+        for (const auto& [stream, touched] : aggregates_) {
+            store::Key next = slot_key(stream, touched.seen.head + 1);
+            if (touched.events.empty()) {
+                plan.heads_read.push_back({std::move(next)});
+            } else {
+                plan.slots.push_back({std::move(next), touched.seen.next.epoch, payload(touched)});
+            }
+        }
+    }
+    const bool held = reservation_ != nullptr;
+    std::set<store::Key> rows_written;
+    for (const auto& [key, touched] : rows_) {
+        const bool changes = touched.written && touched.data != touched.seen.data;
+        if (changes) {
+            plan.rows.push_back({.key = key, .seen = touched.seen, .after = touched.data, .held = held});
+            rows_written.insert(key);
+        } else if (!held) {
+            plan.rows_read.push_back({key, touched.seen.rev});
+        }
+    }
+    if (held) {
+        for (const auto& [key, seen] : reservation_->rows()) {
+            if (!rows_written.contains(key)) plan.rows_held.push_back({key, seen});
+        }
+    }
+    for (const auto& [key, condition] : fences_) {
+        if (!planted(PlantedFault::a_command_forgets_the_lock_that_it_is_fenced_by))
+            plan.rows_read.push_back(condition);
+    }
+    plan.ranges_read = ranges_;
+    if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
+    if (plan.writes() > 1) plan.finalised = settling();
+    return plan;
+}
+
+std::set<std::string> Workspace::lines(bool all) const {
+    std::set<std::string> names;
+    for (const auto& [stream, touched] : aggregates_) {
+        if (all || !touched.events.empty()) names.insert(stream);
+    }
+    for (const auto& [key, touched] : rows_) {
+        if (all || touched.written) names.insert(store::to_string(key));
+    }
+    return names;
+}
+
+Plan Workspace::reads() const {
+    Plan plan;
+    for (const auto& [stream, touched] : aggregates_) {
+        // What is held has not moved as long as the reservation is alive, which its owner looks at.
+        if (reservation_ == nullptr) plan.heads_read.push_back({slot_key(stream, touched.seen.head + 1)});
+    }
+    for (const auto& [key, touched] : rows_) {
+        if (reservation_ == nullptr) plan.rows_read.push_back({key, touched.seen.rev});
+    }
+    for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
+    plan.ranges_read = ranges_;
+    return plan;
+}
+
+std::function<void(const store::Key&)> Workspace::settling() const {
+    struct Made {
+        const AggregateType* type;
+        aggregates::Folded seen;
+        aggregates::Repository::NewState written;
+    };
+    std::map<std::string, Made> made;
+    for (const auto& [stream, touched] : aggregates_) {
+        if (!touched.events.empty()) made.emplace(stream, Made{touched.type, touched.seen, touched.written(true)});
+    }
+    return [&repository = world_.repository, made = std::move(made)](const store::Key& slot) {
+        const auto found = made.find(slot.partition);
+        if (found == made.end()) return;
+        const Made& one = found->second;
+        repository.remember(*one.type, slot.partition, one.seen, one.written);
+    };
+}
+
+aggregates::Repository::NewState Touched::written(bool settled) const {
+    std::size_t event_bytes = 0;
+    for (const Decided& one : events) event_bytes += one.event.data.size();
+    return {.state = own, .event_bytes = event_bytes, .settled = settled, .rows = nullptr};
+}
+
+std::vector<Receipt::Written> Workspace::written_by(std::size_t command) const {
+    std::vector<Receipt::Written> written;
+    for (const auto& [stream, touched] : aggregates_) {
+        const auto by_it = [&](const Decided& one) { return one.command == command; };
+        if (std::ranges::any_of(touched.events, by_it)) written.push_back({stream, touched.seen.head + 1});
+    }
+    return written;
+}
+
+bool Workspace::asked_for_all() const {
+    return std::ranges::all_of(aggregates_, [](const auto& one) { return one.second.seen.asked; }) &&
+           std::ranges::all_of(rows_, [](const auto& row) { return row.second.asked; });
+}
+
+void Workspace::remember(const Commit& commit) const {
+    for (const auto& [stream, touched] : aggregates_) {
+        if (touched.events.empty()) continue;
+        // The other slots of the protocol are pending until somebody finalises them (state_cache.h).
+        const bool in_place = commit.path == Path::single || commit.path == Path::native;
+        const bool settled = in_place || (commit.path == Path::protocol && commit.primary.partition == stream);
+        aggregates::Repository::NewState written = touched.written(settled);
+        // By the protocol they are only intended until somebody finalises them.
+        if (in_place) written.rows = own_rows_after(touched, commit);
+        world_.repository.remember(*touched.type, stream, touched.seen, std::move(written));
+    }
+}
+
+std::shared_ptr<const aggregates::KnownRows> Workspace::own_rows_after(const Touched& touched,
+                                                                       const Commit& commit) const noexcept try {
+    aggregates::KnownRows rows;
+    for (store::Key& key : own_rows(*touched.type, touched.id)) {
+        const auto found = rows_.find(key);
+        if (found == rows_.end()) {
+            if (const Image* known = known_row(key)) rows.push_back({std::move(key), *known});
+            continue;
+        }
+        Image image = found->second.seen;
+        if (found->second.data != image.data) {
+            if (!found->second.data) continue;
+            image.data = found->second.data;
+            image.rev = commit.tx;
+            image.expires.reset();
+        }
+        rows.push_back({std::move(key), std::move(image)});
+    }
+    return rows.empty() ? nullptr : std::make_shared<const aggregates::KnownRows>(std::move(rows));
+} catch (...) {
+    return nullptr;
+}
+
+}  // namespace varve::detail

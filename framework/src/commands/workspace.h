@@ -1,0 +1,231 @@
+#pragma once
+
+#include "aggregates/repository.h"
+#include "commands/inline_projections.h"
+#include "commands/row_tables.h"
+#include "transactions/reservation.h"
+
+#include <varve/commands/transaction.h>
+#include <varve/locks/locks.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::detail {
+
+/// Ends a transaction's body. Not a std::exception, so that a body's `catch (const std::exception&)` lets it through.
+struct Rejected {
+    Rejection rejection;
+};
+
+/// One event that has been decided, and by which of the commands.
+struct Decided {
+    std::size_t command;
+    EventData event;
+};
+
+/// An aggregate as one attempt sees it.
+struct Touched {
+    const AggregateType* type;
+    std::string id;
+    aggregates::Folded seen;
+    std::shared_ptr<void> own;  ///< as seen, and this attempt's events so far; null as long as there are none
+    std::vector<Decided> events;
+
+    const void* state() const { return own ? own.get() : seen.state.get(); }
+    void* own_state() {
+        if (!own) own = type->copy(seen.state.get());
+        return own.get();
+    }
+    aggregates::Repository::NewState written(bool settled) const;
+};
+
+/// A row as one attempt sees it.
+struct TouchedRow {
+    transactions::Image seen;
+    bool asked = true;  ///< the store, in this attempt; else it is what was last known
+    bool written = false;
+    std::optional<std::string> data;
+};
+
+/// What one attempt of a command has read, relied on and decided. Bodies, handlers and projections see it as a
+/// `Transaction`; the command runner makes a plan of it and commits that.
+///
+///     Workspace workspace{world, tx, since, until, nullptr, Repository::Ask::last_known};
+///     workspace.begin_command({});
+///     body(workspace.transaction());
+///     coordinator.commit(workspace.plan(), tx, since);
+///
+/// Threads: belongs to one attempt on one thread.
+class Workspace final : public RowsOfTransaction {
+  public:
+    struct World {
+        aggregates::Repository& repository;
+        transactions::Coordinator& coordinator;
+        RowTables& row_tables;
+        const InlineProjections& projections;
+    };
+
+    /// `reservation` nullptr: decide first, then prepare. `ask`: whether aggregates may be as last known.
+    /// `until`: nobody is waited for after that.
+    Workspace(const World& world, std::string tx, Time since, SteadyTime until, transactions::Reservation* reservation,
+              aggregates::Repository::Ask ask);
+    Workspace(const Workspace&) = delete;
+    Workspace& operator=(const Workspace&) = delete;
+
+    Transaction& transaction() { return transaction_; }
+    static Workspace& of(Transaction& tx) { return tx.workspace_; }
+    Time now() const { return now_; }
+
+    // Before and after a command's body.
+
+    /// What is recorded from now on belongs to another command.
+    void begin_command(Metadata metadata) { commands_.push_back(std::move(metadata)); }
+    void set_rejection(Rejection rejection) { rejection_ = std::move(rejection); }
+    /// Makes the entries of all indexes those of the rows as they are now. Rejects a command that would give two rows
+    /// one value of a Unique.
+    void keep_indexes() { keep_indexes(Uniques::checked); }
+    /// What ended the body, also if it caught that.
+    std::optional<Rejection> take_rejection() { return std::exchange(rejection_, std::nullopt); }
+    /// Events, rows and effects so far.
+    std::size_t changes() const { return changes_; }
+    /// That these events and effects take in slots, at most.
+    std::size_t event_bytes() const { return event_bytes_; }
+
+    // What a body does.
+
+    /// What is read along with an aggregate.
+    enum class Also { nothing, own_rows };
+    Touched& touch(const AggregateType& type, std::string_view id, Also also = Also::nothing);
+    void touch_all(const AggregateType& type, std::span<const std::string> ids, Also also);
+    void record(Touched& touched, EventData data, const void* event);
+    void add_effect(EventData effect);
+    void fenced_by(const Lock& lock);
+    /// The rows that bodies and projections see: its own, or others while an OnOtherRows is there.
+    RowsOfTransaction& rows_seen() { return other_rows_ != nullptr ? *other_rows_ : *this; }
+    /// What runs meanwhile reads and writes nothing here: neither rows nor effects.
+    class OnOtherRows {
+      public:
+        OnOtherRows(Workspace& workspace, RowsOfTransaction& rows) : workspace_(workspace) {
+            workspace_.other_rows_ = &rows;
+        }
+        ~OnOtherRows() { workspace_.other_rows_ = nullptr; }
+        OnOtherRows(const OnOtherRows&) = delete;
+        OnOtherRows& operator=(const OnOtherRows&) = delete;
+
+      private:
+        Workspace& workspace_;
+    };
+    void ensure(const RowTable& table) override { world_.row_tables.ensure(table); }
+    std::optional<std::string> read(const RowTable& table, const RowKey& key) override;
+    void write(const RowTable& table, const RowKey& key, std::optional<std::string> data) override;
+    StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page) override;
+    std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
+    StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
+    /// Has the row's entries written if they are missing, though the row is not.
+    void reindex(const RowTable& table, const RowKey& key);
+    /// Erases an entry of one of the table's indexes if no row has it.
+    void erase_if_stale(const RowTable& table, std::size_t index, const RowKey& entry);
+    void erase_entry(const RowKey& entry);
+    /// Of indexes; how many are not as they were.
+    std::size_t entries_changed() const;
+    /// Writes the rows that projections keep for the aggregate alone anew, from its events. How many differed.
+    std::size_t refold(const AggregateType& type, std::string_view id);
+
+    // What has come of it.
+
+    const std::map<std::string, Touched>& aggregates() const { return aggregates_; }  ///< by stream
+    const std::map<store::Key, TouchedRow>& rows() const { return rows_; }
+    /// The rows, and the entries of indexes that they may need.
+    std::size_t items_at_most() const;
+    bool is_fenced() const { return !fences_.empty(); }
+    /// Whether anybody had to be waited for.
+    bool waited() const { return reader_.waited(); }
+    /// Whether the store was asked for everything that was read.
+    bool asked_for_all() const;
+    /// What the body has decided.
+    transactions::Plan plan() const;
+    /// What it has read, as if it had decided nothing.
+    transactions::Plan reads() const;
+    /// The names of the lines for what it writes (commands/lines.h); if `all`, for what it only reads too.
+    std::set<std::string> lines(bool all) const;
+    /// The slots that the events of one command will be in, by stream.
+    std::vector<Receipt::Written> written_by(std::size_t command) const;
+    /// LeaseLostError if one of the locks is in other hands. Costs a read.
+    void check_fences() const;
+    /// What has become of the aggregates by the commit of plan().
+    void remember(const transactions::Commit& commit) const;
+
+    /// All of this is going to be touched, most likely: it is read in one round trip.
+    void read_ahead(const std::map<std::string, const AggregateType*>& aggregates,
+                    const std::map<store::Key, transactions::Image>& rows);
+
+  private:
+    aggregates::Repository::Sought seek(const AggregateType& type, const std::string& stream);
+    TouchedRow& touch(const store::Key& key);
+    void set_row(const store::Key& key, std::optional<std::string> data);
+    struct RangeOfRows {
+        std::vector<StoredRow> rows;
+        std::optional<store::SortKey> stopped_at;
+    };
+    /// As far as about `limit` rows go.
+    RangeOfRows range(const store::Query& query, std::size_t limit);
+    void run(const AggregateProjection& projection, const ProjectedEvent& projected);
+    /// InvalidError if a projection keeps rows that this one belongs to, or says that it keeps rows, and the other does
+    /// not go together with it.
+    void check_keeper(const store::Key& key, bool writes) const;
+    /// The rows of an aggregate's own, each under the aggregate's id, that are not sorted.
+    /// While a command is still deciding, a value may be on its way from one row to another.
+    enum class Uniques { not_yet_checked, checked };
+    void keep_indexes(Uniques uniques);
+    [[noreturn]] void reject_not_unique(const RowTable& table, const store::Key& entry, const store::Key& row,
+                                        const RowKey& other);
+    /// The row that the entry names, if it is the one that has it.
+    std::optional<StoredRow> row_of(const RowTable& table, const IndexRange& range, const RowKey& key);
+    std::vector<store::Key> own_rows(const AggregateType& type, std::string_view id) const;
+    /// What is known of such a row because the aggregate is; nullptr: nothing.
+    const transactions::Image* known_row(const store::Key& key) const;
+    /// What becomes of them by an atomic commit. Null if there is no memory for it.
+    std::shared_ptr<const aggregates::KnownRows> own_rows_after(const Touched& touched,
+                                                                const transactions::Commit& commit) const noexcept;
+    /// Remembers what becomes of the slots that are pending at the commit (state_cache.h).
+    std::function<void(const store::Key& slot)> settling() const;
+
+    const World world_;
+    transactions::Reservation* const reservation_;
+    transactions::SettledReader reader_;
+    const aggregates::Repository::Ask ask_;
+    const Time now_;
+    Transaction transaction_{*this};
+    std::vector<Metadata> commands_;
+    std::map<std::string, Touched> aggregates_;  // by stream
+    std::map<store::Key, TouchedRow> rows_;
+    struct Indexed {
+        const RowTable* table;
+        bool anew;  // all its entries, not only those that change
+    };
+    std::map<store::Key, Indexed> indexed_;  // of rows_, those written that have indexes
+    std::set<store::Key> entries_;           // of rows_, those that follow from them
+    std::vector<transactions::RangeRead> ranges_;
+    std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
+    std::vector<EventData> effects_;
+    std::size_t changes_ = 0;
+    std::size_t event_bytes_ = 0;
+    std::optional<Rejection> rejection_;
+    struct Running {
+        const AggregateProjection* projection = nullptr;
+        std::string_view aggregate_id;
+    };
+    Running running_;         // the projection that is at work
+    bool refolding_ = false;  // its events are those of before
+    RowsOfTransaction* other_rows_ = nullptr;
+};
+
+}  // namespace varve::detail

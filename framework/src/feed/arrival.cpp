@@ -1,0 +1,44 @@
+#include "feed/arrival.h"
+
+#include "feed/log.h"
+#include "transactions/bell.h"
+
+#include <algorithm>
+
+namespace varve::feed {
+
+using namespace transactions;
+
+Arrival::Arrival(store::ItemStore& store, const Feed& feed, const std::vector<store::Key>& slots) : store_(store) {
+    if (!feed.is_logged()) return;
+    for (const store::Key& slot : slots) {
+        Version& version = watermarks_[watermark_key(slot.partition)];
+        version = std::max(version, version_of(slot));
+    }
+    if (!slots.empty()) return;
+    store::Query query{.table = bells_table().name, .partition = feed_shard};
+    do {
+        store::Page page = store.query(query);
+        for (store::Record& record : page.records) bells_.push_back(std::move(record.key));
+        query.next = std::move(page.next);
+    } while (query.next);
+}
+
+bool Arrival::is_complete() {
+    std::vector<store::Key> keys = bells_;
+    for (const auto& [key, version] : watermarks_) keys.push_back(key);
+    if (keys.empty()) return true;
+    const std::vector<std::optional<store::Item>> items = store_.read(keys);
+    const std::size_t bells = bells_.size();
+    bells_.clear();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i < bells) {
+            if (items[i]) bells_.push_back(std::move(keys[i]));
+        } else if (watermark(keys[i], items[i]) >= watermarks_.at(keys[i])) {
+            watermarks_.erase(keys[i]);
+        }
+    }
+    return bells_.empty() && watermarks_.empty();
+}
+
+}  // namespace varve::feed

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <varve/events/event.h>
+#include <varve/store/item_store.h>
+
+#include <atomic>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::feed {
+
+/// Which streams a reader of the feed cares about.
+struct Filter {
+    std::set<std::string, std::less<>> aggregates = {};  ///< by name; empty: all
+    std::set<std::string, std::less<>> types = {};       ///< of events; empty: all
+    std::string stream = {};                             ///< only this one; empty: all
+    bool passes_stream(std::string_view stream) const;
+    bool passes(const EventData& event) const { return types.empty() || types.contains(event.type); }
+};
+
+/// A piece of the feed.
+struct Batch {
+    std::vector<RecordedEvent> events;  ///< in order, with their positions; of whole slots
+    store::Position end = 0;            ///< up to here everything has been read
+    bool is_last = false;               ///< there was nothing more
+};
+
+/// All events that were ever committed, in one order, for whoever follows them. Where the store keeps an order of
+/// changes, it is that of the events table (ItemStore::changes). Else it is that of the log (log.h), which sequencers
+/// write, if commits are announced to them.
+///
+///     Batch batch = feed.read(0, 500);
+///     batch = feed.read(batch.end, 500);       // what came after it
+///
+/// What it promises:
+///  F1 Every committed slot appears once, with all its events, at one position that never changes: where changes have
+///     an order, a committed slot is never written again.
+///  F2 The slots of a stream appear in the order of versions. Where changes have an order, each slot also appears after
+///     all that it was decided on, in whatever stream.
+///  F3 What was read is never joined later by something at a smaller position (ItemStore::changes; the condition of
+///     append in log.h).
+///  F4 An acknowledged command appears without anybody's help. Of one over several streams, some of its slots may do so
+///     a moment later: when they are put into place by whoever committed, or by a sweeper or sequencer if that one has
+///     died. A slot whose writer has died before it was acknowledged appears too; without an order of changes at the
+///     latest when its stream is written again, or a sweeper's scan has come by.
+///  F5 Slots that are void or undecided do not appear, nor do streams of the framework's own.
+///
+/// Threads: all methods may be called from any thread. Errors: those of the store.
+class Feed {
+  public:
+    /// ConfigError for a store without an order of changes where commits are not announced.
+    explicit Feed(store::ItemStore& store);
+
+    /// The events of at most `slots_max` slots of those that come after `after`. CorruptionError naming the slot, or
+    /// the place in the log, if the next one cannot be read.
+    Batch read(store::Position after, std::size_t slots_max, const Filter& filter = {}) const;
+
+    /// Where the feed ends now: who has read up to here has seen all that was acknowledged before, as far as it is in
+    /// place (F4).
+    store::Position end() const;
+
+    /// Whether somebody else puts slots in order, so that they appear some time after the acknowledgement (arrival.h).
+    bool is_logged() const { return logged_; }
+
+  private:
+    Batch read_changes(store::Position after, std::size_t slots_max, const Filter& filter) const;
+    Batch read_log(store::Position after, std::size_t slots_max, const Filter& filter) const;
+
+    store::ItemStore& store_;
+    const bool logged_;
+    mutable std::atomic<store::Position> piece_ends_ = 0;  // of the log: that of the last one that was read
+};
+
+}  // namespace varve::feed

@@ -1,0 +1,283 @@
+#include "feed/sequencer.h"
+
+#include "core/planted_faults.h"
+#include "transactions/in_turn.h"
+
+#include <varve/core/error.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace varve::feed {
+
+using namespace transactions;
+
+namespace {
+
+constexpr std::size_t bells_at_a_time = 200;
+constexpr std::size_t watermarks_known_max = 50'000;
+constexpr std::size_t reported_max = 1'000;
+
+bool is_followed(const store::Key& slot) {
+    return slot.table == events_table().name && !is_internal(slot.partition);
+}
+
+}  // namespace
+
+bool Sequencer::round() {
+    claimed_.clear();
+    fences_.clear();
+    void_.clear();
+    has_more_ = false;
+    try {
+        if (!end_) begin_anew();
+        std::vector<Standing> standing = bells();
+        const bool more = next_page_.has_value();
+        return (!standing.empty() && work(std::move(standing))) || more;
+    } catch (...) {
+        end_.reset();
+        throw;
+    }
+}
+
+void Sequencer::begin_anew() {
+    watermarks_.clear();
+    // In this order. Whoever appends the next piece has made sure that the watermarks have this one, so the last piece
+    // is the only one that they may lack. And they are read after the end of the log: what another sequencer appends
+    // after that is refused here, or has this one refused.
+    const std::optional<LogItem> last = last_item(store_);
+    if (last && !planted(PlantedFault::a_sequencer_begins_without_the_last_watermarks)) raise(last->runs);
+    end_ = last ? last->last() : 0;
+}
+
+std::vector<Sequencer::Standing> Sequencer::bells() {
+    store::Page page = store_.query(
+        {.table = bells_table().name, .partition = feed_shard, .limit = bells_at_a_time, .next = next_page_});
+    next_page_ = std::move(page.next);
+    std::vector<Standing> bells;
+    for (const store::Record& record : page.records) {
+        try {
+            bells.push_back({.bell = decode_bell(record.key, record.item)});
+        } catch (const CorruptionError& error) {
+            report(error.what());
+        }
+    }
+    return bells;
+}
+
+bool Sequencer::work(std::vector<Standing> bells) {
+    std::vector<store::Key> slots;
+    for (const Standing& one : bells) slots.push_back(one.bell.slot);
+    read_in_turn(store_, slots, [&](std::size_t i, std::optional<store::Item> item) {
+        try {
+            look_at(bells[i], std::move(item));
+        } catch (const CorruptionError& error) {
+            report(error.what());
+        }
+    });
+    read_watermarks(bells);
+    look_for_void(bells);
+    std::vector<Run> runs = new_runs(bells);
+    const bool has_appended = !runs.empty();
+    if (has_appended) append(std::move(runs));
+    if (!end_) return true;  // another sequencer was faster: what it has appended is not known here
+    const bool has_settled = settle();
+    remove(bells);
+    return has_appended || has_settled || has_more_;
+}
+
+void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
+    const Bell& bell = standing.bell;
+    const Slot slot = decode_slot(bell.slot, item);
+    if (const auto* committed = std::get_if<Committed>(&slot)) {
+        std::vector<store::Key> slots = coordinator_.resolver().participants(*committed);
+        if (planted(PlantedFault::the_other_participants_are_not_put_in_order)) slots.clear();
+        slots.push_back(bell.slot);
+        if (!planted(PlantedFault::what_stands_beside_is_not_put_in_order))
+            slots.insert(slots.end(), bell.beside.begin(), bell.beside.end());
+        std::erase_if(slots, [](const store::Key& key) { return !is_followed(key); });
+        standing.slots = std::move(slots);
+        standing.is_over = standing.slots.empty();
+    } else if (const auto* free = std::get_if<Free>(&slot)) {
+        if (free->epoch > bell.epoch) {
+            standing.is_over = true;  // it was fenced
+        } else if (stands_too_long(bell)) {
+            fences_.push_back(fence_free_slot(bell.slot, free->epoch));
+        }
+    } else if (item && claim_on(bell.slot, *item)) {
+        claimed_.emplace(bell.slot, std::move(*item));
+    }
+}
+
+bool Sequencer::stands_too_long(const Bell& bell) {
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
+    const store::Write as_it_stands = ring(bell);
+    return now - sightings_.since(as_it_stands.key, store::to_string(bell.slot), now) >= coordinator_.options().lease;
+}
+
+void Sequencer::read_watermarks(const std::vector<Standing>& bells) {
+    if (watermarks_.size() > watermarks_known_max) watermarks_.clear();
+    std::set<std::string> streams;
+    for (const Standing& one : bells) {
+        for (const store::Key& slot : one.slots) {
+            if (!watermarks_.contains(slot.partition)) streams.insert(slot.partition);
+        }
+    }
+    if (streams.empty()) return;
+    std::vector<store::Key> keys;
+    for (const std::string& stream : streams) keys.push_back(watermark_key(stream));
+    const std::vector<std::optional<store::Item>> items = store_.read(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) watermarks_.emplace(keys[i].partition, watermark(keys[i], items[i]));
+}
+
+bool Sequencer::is_logged(const store::Key& slot) const {
+    const auto found = watermarks_.find(slot.partition);
+    return found != watermarks_.end() && found->second >= version_of(slot);
+}
+
+void Sequencer::look_for_void(const std::vector<Standing>& bells) {
+    std::set<store::Key> others;
+    for (const Standing& one : bells) {
+        for (const store::Key& slot : one.slots) {
+            if (slot != one.bell.slot && !is_logged(slot)) others.insert(slot);
+        }
+    }
+    const std::vector<store::Key> keys(others.begin(), others.end());
+    read_in_turn(store_, keys, [&](std::size_t i, std::optional<store::Item> item) {
+        try {
+            // Each was claimed before the transaction committed: what is free now was reserved in vain.
+            if (std::holds_alternative<Free>(decode_slot(keys[i], item))) void_.insert(keys[i]);
+            if (item && claim_on(keys[i], *item)) claimed_.emplace(keys[i], std::move(*item));
+        } catch (const CorruptionError& error) {
+            report(error.what());
+        }
+    });
+}
+
+std::vector<Run> Sequencer::new_runs(const std::vector<Standing>& bells) {
+    std::vector<store::Query> queries;
+    std::set<std::string> asked;
+    for (const Standing& one : bells) {  // the oldest first
+        for (const store::Key& slot : one.slots) {
+            if (is_logged(slot) || !asked.insert(slot.partition).second) continue;
+            queries.push_back({.table = events_table().name,
+                               .partition = slot.partition,
+                               .first = watermarks_.at(slot.partition) + 1});
+        }
+    }
+    if (queries.empty()) return {};
+    const std::size_t of_each = std::max<std::size_t>(slots_in_item_max / queries.size(), 5);
+    for (store::Query& query : queries) query.limit = of_each;
+    std::vector<Run> runs;
+    std::size_t i = 0;
+    for (const store::Page& page : store_.read_together({}, queries).pages) {
+        const std::string& stream = queries[i++].partition;
+        const Version after = watermarks_.at(stream);
+        Run run{.stream = stream, .first = after + 1, .last = after};
+        bool is_blocked = false;
+        for (const store::Record& record : page.records) {
+            try {
+                const Slot slot = decode_slot(record.key, record.item);
+                const bool is_committed =
+                    std::holds_alternative<Committed>(slot) ||
+                    (planted(PlantedFault::what_is_undecided_is_put_in_order) && std::holds_alternative<Pending>(slot));
+                is_blocked = !is_committed || version_of(record.key) != run.last + 1;
+                if (claim_on(record.key, record.item)) claimed_.emplace(record.key, record.item);
+            } catch (const CorruptionError& error) {
+                report(error.what());
+                is_blocked = true;
+            }
+            if (is_blocked) break;
+            ++run.last;
+        }
+        has_more_ = has_more_ || (page.next && !is_blocked);
+        if (run.last > after) runs.push_back(std::move(run));
+    }
+    return runs;
+}
+
+void Sequencer::append(std::vector<Run> runs) {
+    LogItem item{.first = *end_ + 1, .runs = {}};
+    std::size_t slots = 0;
+    std::size_t bytes = 0;
+    for (Run& run : runs) {
+        const std::size_t room = slots_in_item_max - slots;
+        if (room == 0 || (bytes > 0 && bytes + run.stream.size() > log_item_bytes_max)) {
+            has_more_ = true;
+            break;
+        }
+        if (run.size() > room) {
+            run.last = run.first + static_cast<Version>(room) - 1;
+            has_more_ = true;
+        }
+        slots += run.size();
+        bytes += run.stream.size();
+        item.runs.push_back(std::move(run));
+    }
+    if (planted(PlantedFault::watermarks_are_raised_before_the_log)) raise(item.runs);
+    const store::Write write = feed::append(item);
+    const store::WriteAnswer answer = store_.write({&write, 1}).front();
+    if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
+    if (const auto* refused = std::get_if<store::Refused>(&answer)) {
+        // The same at the same place is as good as ours, and probably is ours: an answer may get lost.
+        const bool is_the_same = refused->current == std::get<store::Put>(write.action).item;
+        if (!is_the_same && !planted(PlantedFault::a_sequencer_that_was_refused_goes_on)) return end_.reset();
+    }
+    end_ = item.last();
+    logged_ += slots;
+    raise(item.runs);
+}
+
+void Sequencer::raise(const std::vector<Run>& runs) {
+    std::vector<store::Write> writes;
+    for (const Run& run : runs) writes.push_back(raise_watermark(run.stream, run.last));
+    for (const store::WriteAnswer& answer : store_.write(writes)) {
+        if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
+    }
+    for (const Run& run : runs) watermarks_[run.stream] = run.last;
+}
+
+bool Sequencer::settle() {
+    bool has_settled = false;
+    for (const store::WriteAnswer& answer : fences_.empty() ? std::vector<store::WriteAnswer>{} : store_.write(fences_))
+        has_settled = has_settled || std::holds_alternative<store::Applied>(answer);
+    std::vector<Resolver::Claimed> claimed;
+    for (const auto& [key, item] : claimed_) claimed.push_back({key, item});
+    const auto settle_some = [&](std::span<const Resolver::Claimed> some) {
+        for (const Verdict verdict : coordinator_.resolver().settle(some))
+            has_settled = has_settled || verdict != Verdict::undecided;
+    };
+    try {
+        if (!claimed.empty()) settle_some(claimed);
+    } catch (const CorruptionError&) {
+        for (const Resolver::Claimed& one : claimed) {
+            try {
+                settle_some({&one, 1});
+            } catch (const CorruptionError& error) {
+                report(error.what());
+            }
+        }
+    }
+    return has_settled;
+}
+
+void Sequencer::remove(const std::vector<Standing>& bells) {
+    std::vector<store::Write> removals;
+    for (const Standing& one : bells) {
+        const bool is_in_the_log = !one.slots.empty() && std::ranges::all_of(one.slots, [&](const store::Key& slot) {
+            return is_logged(slot) || void_.contains(slot) ||
+                   planted(PlantedFault::a_bell_goes_when_its_slot_is_committed);
+        });
+        if (one.is_over || is_in_the_log) removals.push_back(remove_bell(one.bell));
+    }
+    if (!removals.empty()) static_cast<void>(store_.write(removals));  // what stands on, the next round meets again
+}
+
+void Sequencer::report(const std::string& what) {
+    if (reported_.size() >= reported_max) reported_.clear();
+    if (!reported_.insert(what).second) return;
+    try_to_log(coordinator_.runtime().log, LogLevel::error,
+               [&] { return "followers do not see all events, since they cannot be put in order: " + what; });
+}
+
+}  // namespace varve::feed

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "feed/log.h"
+#include "store/sightings.h"
+#include "transactions/bell.h"
+#include "transactions/coordinator.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace varve::feed {
+
+/// Puts what was committed in order, where the store keeps none: follows the bells that stand (transactions/bell.h) to
+/// the slots that they announce, and appends these to the log (log.h), each stream from its watermark on. So no slot is
+/// in the log twice, none before its predecessor, and none is passed by.
+///
+/// What it meets undecided it settles when the lease is over, as a sweeper does. A bell whose slot is still free after
+/// a lease it ends by a fence: whoever rang it is dead, or will be refused and try again. A bell goes when nothing that
+/// it announces can appear any more.
+///
+/// One at a time is enough, and a lock sees to that. Two at once do no harm: of two pieces for one place the log takes
+/// one, and whoever was refused reads anew where the log ends.
+///
+///     Sequencer sequencer{coordinator};
+///     while (sequencer.round()) {}
+///
+/// Threads: one Sequencer belongs to one thread.
+class Sequencer {
+  public:
+    explicit Sequencer(transactions::Coordinator& coordinator)
+        : coordinator_(coordinator), store_(coordinator.store()) {}
+
+    /// Reads a page of bells and does what they ask for; costs about six round trips, however many they are. Whether
+    /// there may be more to do at once. Errors: those of the store, after any of which it begins anew.
+    bool round();
+
+    /// Slots that it has put into the log.
+    std::uint64_t logged() const { return logged_; }
+
+  private:
+    /// One that stands, and the slots that it announces.
+    struct Standing {
+        transactions::Bell bell;
+        std::vector<store::Key> slots = {};  ///< once it is known that it has committed
+        bool is_over = false;                ///< nothing can appear any more
+    };
+
+    void begin_anew();
+    bool work(std::vector<Standing> bells);
+    std::vector<Standing> bells();
+    void look_at(Standing& standing, std::optional<store::Item> item);
+    void read_watermarks(const std::vector<Standing>& bells);
+    bool is_logged(const store::Key& slot) const;
+    /// What stands above the watermarks of the streams of those that are not in the log yet.
+    std::vector<Run> new_runs(const std::vector<Standing>& bells);
+    /// The other slots of a transaction: which of them are nobody's, and will not appear.
+    void look_for_void(const std::vector<Standing>& bells);
+    bool settle();
+    void append(std::vector<Run> runs);
+    void raise(const std::vector<Run>& runs);
+    void remove(const std::vector<Standing>& bells);
+    bool stands_too_long(const transactions::Bell& bell);
+    /// Once for each.
+    void report(const std::string& what);
+
+    transactions::Coordinator& coordinator_;
+    store::ItemStore& store_;
+    store::Sightings sightings_;
+    std::optional<store::Position> end_;  // of the log, whose last piece is in the watermarks; nullopt: not known
+    std::map<std::string, transactions::Version> watermarks_;  // those known, exactly as long as end_ is
+    std::optional<std::string> next_page_;
+    std::uint64_t logged_ = 0;
+    std::set<std::string> reported_;
+
+    // Of this round.
+    std::map<store::Key, store::Item> claimed_;  // undecided slots
+    std::vector<store::Write> fences_;
+    std::set<store::Key> void_;  // committed to nothing
+    bool has_more_ = false;      // some stream has more above its watermark than was read
+};
+
+}  // namespace varve::feed

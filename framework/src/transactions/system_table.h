@@ -1,0 +1,24 @@
+#pragma once
+
+#include <varve/store/item_store.h>
+
+#include <string>
+
+namespace varve::transactions {
+
+/// The table `varve`: what the framework keeps about itself. Items by name:
+///
+///     "format"          varve_format: the version of all stored forms, an integer
+///     "sweeper/TABLE"   position: up to here the table's changes hold nothing unsettled
+///     "feed"            announced: 1 if commits are announced (bell.h), 0 if not
+///     "collector/TABLE" position: up to here they hold no tombstone
+const store::TableSchema& system_table();
+
+/// The stored forms that this program reads and writes.
+inline constexpr std::int64_t format_version = 1;
+
+/// Writes the format's version into a new store, or makes sure that it is the one this program knows. ConfigError if
+/// not.
+void check_format(store::ItemStore& store);
+
+}  // namespace varve::transactions

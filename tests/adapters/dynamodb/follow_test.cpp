@@ -1,0 +1,67 @@
+#include "each_server.h"
+#include "support/account.h"
+
+#include <varve/commands/follower_status.h>
+#include <varve/store/open.h>
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace varve::dynamodb {
+namespace {
+
+using namespace account;
+using namespace std::chrono_literals;
+
+class Following : public EachServer {};
+INSTANTIATE_TEST_SUITE_P(Each, Following, each_kind(), name_of_kind);
+
+/// Where no order of changes is kept, events are put in order by one of the applications.
+TEST_P(Following, two_applications_take_each_event_of_what_both_write_once_and_in_the_order_of_its_stream) {
+    if (!server_) return;
+    constexpr int rounds = 40;
+    const ApplicationOptions options{.transactions = {.lease = 1s}, .locks = {.time_to_live = 1s}};
+    Application first{varve::open(server_->url("bank")), options};
+    Application second{varve::open(server_->url("bank")), options};
+    std::mutex mutex;
+    std::map<std::string, std::vector<Version>> seen;
+    const auto watch = [&](std::span<const RecordedEvent> events) {
+        const std::lock_guard lock{mutex};
+        for (const RecordedEvent& event : events) seen[event.stream].push_back(event.version);
+    };
+    for (Application* one : {&first, &second}) {
+        one->subscribe("watch", watch);
+        one->follow<Account>(ProjectBalance{});
+    }
+    {
+        std::vector<std::jthread> writers;
+        for (int writer = 0; writer < 2; ++writer) {
+            writers.emplace_back([&, writer] {
+                Application& one = writer == 0 ? first : second;
+                for (int i = 0; i < rounds; ++i) {
+                    one.transact([&](Transaction& tx) {
+                           tx.execute<Account>(std::to_string(i % 3), Deposit{1});
+                           if (i % 2 == 0) tx.execute<Account>("both", Deposit{1});
+                       })
+                        .value();
+                }
+            });
+        }
+    }
+    for (Application* one : {&first, &second}) {
+        ASSERT_TRUE(one->wait_for("watch", {}, 60s)) << one->followers().front().error;
+        ASSERT_TRUE(one->wait_for<ProjectBalance>({}, 60s));
+    }
+    const std::lock_guard lock{mutex};
+    for (const char* id : {"0", "1", "2", "both"}) {
+        std::vector<Version> stored;
+        for (const RecordedEvent& event : first.history<Account>(id).events) stored.push_back(event.version);
+        EXPECT_EQ(seen["account-" + std::string{id}], stored);
+        EXPECT_EQ(second.rows<Balance>().get(id)->cents, first.load<Account>(id).state.balance);
+    }
+}
+
+}  // namespace
+}  // namespace varve::dynamodb

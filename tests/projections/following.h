@@ -1,0 +1,127 @@
+#pragma once
+
+#include "support/account.h"
+
+#include <varve/commands/follower_status.h>
+#include <varve/testing/manual_clock.h>
+#include <varve/testing/recorded_log.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+/// What the tests of followers share.
+namespace varve {
+
+using namespace account;
+using namespace std::chrono_literals;
+
+/// What everybody has deposited, and how often.
+struct Turnover {
+    static constexpr std::string_view table = "turnover";
+    std::int64_t cents = 0;
+    std::int64_t deposits = 0;
+
+    bool operator==(const Turnover&) const = default;
+};
+inline std::ostream& operator<<(std::ostream& out, const Turnover& turnover) {
+    return out << turnover.cents << " in " << turnover.deposits;
+}
+
+struct SumUp {
+    static constexpr std::string_view name = "turnover";
+    void operator()(const Deposited& e, ProjectionContext& context) const {
+        for (const std::string_view key : {context.aggregate_id(), std::string_view{"all"}}) {
+            context.rows<Turnover>().update(key, [&](Turnover& row) {
+                row.cents += e.cents;
+                ++row.deposits;
+            });
+        }
+    }
+};
+
+/// What a handler has been given.
+class Inbox {
+  public:
+    void operator()(std::span<const RecordedEvent> events) {
+        {
+            const std::lock_guard lock{mutex_};
+            for (const RecordedEvent& event : events) {
+                lines_.push_back(event.stream + "/" + std::to_string(event.version) + " " + event.event.type);
+                positions_.push_back(event.position);
+            }
+        }
+        arrived_.notify_all();
+    }
+    std::vector<std::string> wait_for(std::size_t count) {
+        std::unique_lock lock{mutex_};
+        arrived_.wait(lock, [&] { return lines_.size() >= count; });
+        return lines_;
+    }
+    std::vector<std::uint64_t> positions() {
+        const std::lock_guard lock{mutex_};
+        return positions_;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::vector<std::string> lines_;
+    std::vector<std::uint64_t> positions_;
+};
+
+using Lines = std::vector<std::string>;
+
+inline constexpr Duration patience = 60s;  // nobody waits so long; it is for slow machines
+
+struct Following : ::testing::Test {
+    std::shared_ptr<store::ItemStore> store = open("memory:");
+    testing::RecordedLog log;
+
+    ApplicationOptions options() { return {.runtime = {.log = log}}; }
+    static Receipt deposit(Application& bank, std::string_view id, std::int64_t cents) {
+        return bank.execute<Account>(id, Deposit{cents}).value();
+    }
+    static Turnover turnover(Application& bank, std::string_view id = "all") {
+        return bank.rows<Turnover>().get(id).value_or(Turnover{});
+    }
+    static FollowerStatus status(Application& bank) { return bank.followers().front(); }
+    static FollowerStatus wait_until_stopped(Application& bank, testing::RecordedLog& log) {
+        log.wait_for("has stopped");
+        while (status(bank).state != FollowerStatus::State::stopped) std::this_thread::yield();
+        return status(bank);
+    }
+};
+
+/// Who waits for another one's lock, or for an answer, waits in this time.
+struct FollowingInItsOwnTime : Following {
+    testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
+
+    ApplicationOptions options() {
+        return {.transactions = {.answer_time_max = 1s}, .sweep = false, .runtime = {.clock = clock, .log = log}};
+    }
+    /// However fast this time passes.
+    static void catch_up(Application& bank, const Receipt& last) {
+        while (!bank.wait_for<SumUp>(last, 1s)) std::this_thread::yield();
+    }
+};
+
+template <class E, class Call>
+std::string refusal(Call call) {
+    try {
+        call();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "nothing was refused";
+}
+
+}  // namespace varve
