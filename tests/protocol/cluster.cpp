@@ -137,9 +137,18 @@ class Cluster {
         clients_left_ = settings_.clients;
         chaos_ = true;
         for (std::uint64_t i = 0; i < settings_.clients; ++i) scheduler_.spawn([this, i] { client(i); });
-        for (std::uint64_t i = 0; i < settings_.sweepers; ++i) scheduler_.spawn([this] { sweeper(); });
-        for (std::uint64_t i = 0; i < settings_.sequencers; ++i) scheduler_.spawn([this] { sequencer(); });
-        for (const Followed followed : settings_.followers) scheduler_.spawn([this, followed] { follower(followed); });
+        for (std::uint64_t i = 0; i < settings_.sweepers; ++i) {
+            scheduler_.spawn([this] { processes("a sweeper", [this](Process& process) { sweep(process); }); });
+        }
+        for (std::uint64_t i = 0; i < settings_.sequencers; ++i) {
+            scheduler_.spawn(
+                [this] { processes("a sequencer", [this](Process& process) { put_in_order_beside(process); }); });
+        }
+        for (const Followed followed : settings_.followers) {
+            scheduler_.spawn([this, followed] {
+                processes("a follower", [this, followed](Process& process) { follow(process, followed); });
+            });
+        }
         scheduler_.run();
         result_.stops = settings_.stop > 0;
         if (!scheduler_.halted()) end_quietly();
@@ -281,94 +290,78 @@ class Cluster {
         --clients_left_;
     }
 
-    /// A process that only sweeps, in more of a hurry than those it sweeps after.
-    void sweeper() {
+    /// One process after another, until the clients are done: each does `work` until it is stopped.
+    template <typename Work>
+    void processes(const char* who, const Work& work) {
         while (clients_left_ > 0) {
             const auto process = start();
             try {
-                ApplicationOptions aggressive = options(*process);
-                aggressive.transactions.lease = 1ms;
-                Application application{process->store, aggressive};
-                std::unique_ptr<transactions::Sweeper> sweeper;
-                while (clients_left_ > 0) {
-                    try {
-                        if (!sweeper) sweeper = new_sweeper(application);
-                        sweeper->sweep();
-                    } catch (const UnavailableError&) {
-                    }
-                    scheduler_.sleep(Duration{static_cast<Duration::rep>(process->random.below(300'000))});
-                }
+                work(*process);
             } catch (const testing::ProcessStopped&) {
             } catch (const UnavailableError&) {
                 scheduler_.sleep(100ms);
             } catch (const std::exception& error) {
-                result_.violations.push_back(std::string{"a sweeper ended with: "} + error.what());
+                result_.violations.push_back(std::string{who} + " ended with: " + error.what());
                 return;
             }
         }
     }
 
-    /// A process that follows events, as others may under the same name.
-    void follower(Followed followed) {
+    /// In more of a hurry than those it sweeps after.
+    void sweep(Process& process) {
+        ApplicationOptions aggressive = options(process);
+        aggressive.transactions.lease = 1ms;
+        Application application{process.store, aggressive};
+        std::unique_ptr<transactions::Sweeper> sweeper;
         while (clients_left_ > 0) {
-            const auto process = start();
             try {
-                testing::SeededRandom& random = process->random;
-                const Duration poll_intervals[] = {20ms, 300ms, 2s};
-                const Manner manner{
-                    .options = {.batch_max = 1 + random.below(8), .poll_interval = poll_intervals[random.below(3)]},
-                    .is_broken = random.chance(0.1)};
-                Application application{process->store, options(*process)};
-                std::atomic<int> idle = 0;
-                detail::Follower follower{application, idle, consumer(followed, manner, deliveries_)};
-                while (clients_left_ > 0) {
-                    std::optional<Duration> pause = 1s;
-                    try {
-                        if (random.chance(0.05)) evict_follower(application, followed);
-                        pause = follower.turn({});
-                        application.locks().beat();
-                    } catch (const Error& error) {
-                        if (!error.retryable() && !error.in_doubt()) throw;
-                    }
-                    if (!pause) {
-                        ++result_.record.poisoned;
-                        if (!manner.is_broken) result_.violations.push_back(follower.status().error);
-                        break;
-                    }
-                    scheduler_.sleep(*pause);
-                }
-            } catch (const testing::ProcessStopped&) {
+                if (!sweeper) sweeper = new_sweeper(application);
+                sweeper->sweep();
             } catch (const UnavailableError&) {
-                scheduler_.sleep(100ms);
-            } catch (const std::exception& error) {
-                result_.violations.push_back(std::string{"a follower ended with: "} + error.what());
-                return;
             }
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(process.random.below(300'000))});
         }
     }
 
-    /// A process that puts slots in order, whatever others do: no lock keeps two apart.
-    void sequencer() {
+    /// Follows events, as others may under the same name.
+    void follow(Process& process, Followed followed) {
+        testing::SeededRandom& random = process.random;
+        const Duration poll_intervals[] = {20ms, 300ms, 2s};
+        const Manner manner{
+            .options = {.batch_max = 1 + random.below(8), .poll_interval = poll_intervals[random.below(3)]},
+            .is_broken = random.chance(0.1)};
+        Application application{process.store, options(process)};
+        std::atomic<int> idle = 0;
+        detail::Follower follower{application, idle, consumer(followed, manner, deliveries_)};
         while (clients_left_ > 0) {
-            const auto process = start();
+            std::optional<Duration> pause = 1s;
             try {
-                Application application{process->store, options(*process)};
-                feed::Sequencer sequencer{coordinator_of(application)};
-                while (clients_left_ > 0) {
-                    try {
-                        if (sequencer.round()) continue;
-                    } catch (const Error& error) {
-                        if (!error.retryable() && !error.in_doubt()) throw;
-                    }
-                    scheduler_.sleep(100ms);
-                }
-            } catch (const testing::ProcessStopped&) {
-            } catch (const UnavailableError&) {
-                scheduler_.sleep(100ms);
-            } catch (const std::exception& error) {
-                result_.violations.push_back(std::string{"a sequencer ended with: "} + error.what());
+                if (random.chance(0.05)) evict_follower(application, followed);
+                pause = follower.turn({});
+                application.locks().beat();
+            } catch (const Error& error) {
+                if (!error.retryable() && !error.in_doubt()) throw;
+            }
+            if (!pause) {
+                ++result_.record.poisoned;
+                if (!manner.is_broken) result_.violations.push_back(follower.status().error);
                 return;
             }
+            scheduler_.sleep(*pause);
+        }
+    }
+
+    /// Puts slots in order, whatever others do: no lock keeps two apart.
+    void put_in_order_beside(Process& process) {
+        Application application{process.store, options(process)};
+        feed::Sequencer sequencer{coordinator_of(application)};
+        while (clients_left_ > 0) {
+            try {
+                if (sequencer.round()) continue;
+            } catch (const Error& error) {
+                if (!error.retryable() && !error.in_doubt()) throw;
+            }
+            scheduler_.sleep(100ms);
         }
     }
 

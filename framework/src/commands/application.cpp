@@ -2,7 +2,6 @@
 #include "commands/index_builder.h"
 #include "commands/verification.h"
 #include "commands/workspace.h"
-#include "events/stored_slot.h"
 #include "transactions/sweeper.h"
 
 #include <varve/commands/application.h>
@@ -101,8 +100,7 @@ void Application::subscribe(const std::string& name, std::function<void(std::spa
 bool Application::wait_for(std::string_view follower, const Receipt& receipt, Duration patience) {
     const std::shared_ptr<detail::Follower> found = parts_->followers->get(follower);
     const SteadyTime until = runtime().clock.get().until(patience);
-    return parts_->put_in_place(receipt, until) && parts_->wait_until_in_order(receipt, until) &&
-           found->wait(feed::Feed{store()}.end(), until) && !found->has_parked(receipt);
+    return parts_->put_in_place(receipt, until) && found->wait(receipt, until) && !found->has_parked(receipt);
 }
 
 std::vector<ParkedStream> Application::parked(std::string_view follower) {

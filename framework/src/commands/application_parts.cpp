@@ -199,18 +199,6 @@ bool ApplicationParts::put_in_place(const Receipt& receipt, SteadyTime until) {
     return true;
 }
 
-bool ApplicationParts::wait_until_in_order(const Receipt& receipt, SteadyTime until) {
-    std::vector<store::Key> slots;
-    for (const Receipt::Written& written : receipt.written) slots.push_back(slot_key(written.stream, written.version));
-    feed::Arrival arrival{*store, feed::Feed{*store}, slots};
-    Clock& clock = options.runtime.clock;
-    while (!arrival.is_complete()) {
-        if (clock.steady_now() >= until) return false;
-        clock.sleep_for(std::chrono::milliseconds{5});
-    }
-    return true;
-}
-
 std::vector<std::optional<std::string>> ApplicationParts::read(const RowTable& table, const std::vector<RowKey>& keys,
                                                                Isolation isolation) {
     std::vector<std::optional<std::string>> rows;

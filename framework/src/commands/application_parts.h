@@ -42,8 +42,6 @@ struct ApplicationParts final : RowsOfStore {
     /// What the command has written is committed; now it also stands where others read it in order. False: it is not so
     /// far when the time is over, since the store does not answer.
     bool put_in_place(const Receipt& receipt, SteadyTime until);
-    /// Then followers meet it, also where it is put in order by somebody else. False: not before the time is over.
-    bool wait_until_in_order(const Receipt& receipt, SteadyTime until);
     /// Returns when nothing runs any more. Once, and last: until then bodies may still use the application.
     void end();
 

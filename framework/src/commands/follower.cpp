@@ -3,6 +3,7 @@
 #include "commands/parked_retry.h"
 #include "core/planted_faults.h"
 #include "core/what_was_thrown.h"
+#include "transactions/slot.h"
 
 #include <varve/commands/application.h>
 #include <varve/core/error.h>
@@ -394,9 +395,14 @@ bool Follower::has_nothing_left(const Checkpoint& checkpoint, store::Position en
     return true;
 }
 
-bool Follower::wait(store::Position end, SteadyTime until) const {
+bool Follower::wait(const Receipt& receipt, SteadyTime until) const {
     constexpr Duration look_again_after = std::chrono::milliseconds{20};
     Clock& clock = application_.runtime().clock;
+    std::vector<store::Key> slots;
+    for (const Receipt::Written& written : receipt.written)
+        slots.push_back(transactions::slot_key(written.stream, written.version));
+    if (!feed_.wait_for(slots, clock, until)) return false;
+    const store::Position end = feed_.end();
     for (;;) {
         std::stop_source moved;
         bool is_here = true;

@@ -59,8 +59,9 @@ class Follower {
     void wake() noexcept;
     /// Asks the store where this process does not have it.
     FollowerStatus status() const;
-    /// Whether everything up to `end` has taken effect; waits until it has, it has stopped, or the time is over.
-    bool wait(store::Position end, SteadyTime until) const;
+    /// Whether what this command has written, and put in place, has taken effect; of an empty receipt: everything that
+    /// was acknowledged. Waits until it has, it has stopped, or the time is over.
+    bool wait(const Receipt& receipt, SteadyTime until) const;
     /// Whether it has set one of these streams aside; of an empty receipt: any.
     bool has_parked(const Receipt& receipt) const;
     std::vector<ParkedStream> parked() const;

@@ -168,10 +168,17 @@ Verified Verification::run() {
 std::vector<Verification::Compared> Verification::compare_patiently(std::span<const RowsInMemory::Name> names) {
     constexpr int times = 20;
     constexpr Duration pause = std::chrono::milliseconds{50};
+    constexpr Duration patience = std::chrono::minutes{1};
+    Clock& clock = application_.runtime().clock;
     std::vector<Compared> compared = compare(names);
     // The rows of an inline projection are there with the acknowledgement, its events perhaps a moment later (F4).
     for (int i = 0; kind_ == Kind::inline_ && i < times && !std::ranges::all_of(compared, &Compared::is_same); ++i) {
-        application_.runtime().clock.get().sleep_for(pause);
+        if (!feed_.wait_for({}, clock, clock.until(patience))) {
+            throw UnavailableError("'" + consumer_.name +
+                                   "' cannot be folded again: what was committed is not put in order; keep a program "
+                                   "with ApplicationOptions::feed running");
+        }
+        clock.sleep_for(pause);
         compared = compare(names);
     }
     return compared;

@@ -9,8 +9,7 @@ namespace varve::feed {
 
 using namespace transactions;
 
-Arrival::Arrival(store::ItemStore& store, const Feed& feed, const std::vector<store::Key>& slots) : store_(store) {
-    if (!feed.is_logged()) return;
+Arrival::Arrival(store::ItemStore& store, const std::vector<store::Key>& slots) : store_(store) {
     for (const store::Key& slot : slots) {
         Version& version = watermarks_[watermark_key(slot.partition)];
         version = std::max(version, version_of(slot));

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "feed/feed.h"
 #include "transactions/slot.h"
+
+#include <varve/store/item_store.h>
 
 #include <map>
 #include <string>
@@ -9,10 +10,10 @@
 
 namespace varve::feed {
 
-/// Waits, for those who ask again and again, until what was acknowledged appears in the feed: where slots are put in
-/// order by somebody else, that is a moment later.
+/// Says, to those who ask again and again, whether what was acknowledged has appeared in the log (log.h), where
+/// somebody else puts it.
 ///
-///     Arrival arrival{store, feed, slots};
+///     Arrival arrival{store, slots};
 ///     while (!arrival.is_complete()) …        // come by later
 ///     const store::Position end = feed.end();  // all of it lies before this
 ///
@@ -20,7 +21,7 @@ namespace varve::feed {
 class Arrival {
   public:
     /// Of these slots; of none: of all that was acknowledged before this.
-    Arrival(store::ItemStore& store, const Feed& feed, const std::vector<store::Key>& slots);
+    Arrival(store::ItemStore& store, const std::vector<store::Key>& slots);
     bool is_complete();
 
   private:

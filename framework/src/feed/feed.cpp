@@ -2,6 +2,7 @@
 
 #include "core/planted_faults.h"
 #include "events/stored_slot.h"
+#include "feed/arrival.h"
 #include "feed/log.h"
 #include "transactions/bell.h"
 #include "transactions/in_turn.h"
@@ -112,6 +113,18 @@ store::Position Feed::end() const {
     if (!logged_) return store_.last_change(events_table().name);
     const std::optional<LogItem> last = last_item(store_);
     return last ? last->last() : 0;
+}
+
+bool Feed::wait_for(const std::vector<store::Key>& slots, Clock& clock, SteadyTime until) const {
+    constexpr Duration look_again_after = std::chrono::milliseconds{5};
+    if (!logged_) return true;
+    Arrival arrival{store_, slots};
+    while (!arrival.is_complete()) {
+        const Duration left = until - clock.steady_now();
+        if (left <= Duration::zero()) return false;
+        clock.sleep_for(std::min(left, look_again_after));
+    }
+    return true;
 }
 
 }  // namespace varve::feed

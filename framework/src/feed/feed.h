@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/core/clock.h>
 #include <varve/events/event.h>
 #include <varve/store/item_store.h>
 
@@ -62,8 +63,10 @@ class Feed {
     /// place (F4).
     store::Position end() const;
 
-    /// Whether somebody else puts slots in order, so that they appear some time after the acknowledgement (arrival.h).
-    bool is_logged() const { return logged_; }
+    /// Waits until what is in these committed slots can be read; of no slots: all that was acknowledged before. Where
+    /// somebody else puts slots in order, that is some time after the acknowledgement (F4). False: not before the time
+    /// is over.
+    bool wait_for(const std::vector<store::Key>& slots, Clock& clock, SteadyTime until) const;
 
   private:
     Batch read_changes(store::Position after, std::size_t slots_max, const Filter& filter) const;
