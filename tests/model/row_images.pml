@@ -8,7 +8,8 @@
  * A plain write has no primary. It leaves its id in the row (`wr`), where every later write and every tombstone keeps it until
  * it is aged, that is for the retention. It never writes upon an absent row: it lays a tombstone first, whose revision is used
  * for one request only, and writes upon that; so each base is of a revision that never comes back. Its owner says aborted of
- * a base that has moved on without it, or that it has moved on itself, by a new revision.
+ * a base that has moved on without it, or that it has moved on itself, by a new revision. Over both rows it is one atomic
+ * request, and row 0 is the one that tells its outcome.
  */
 #define OPEN 0
 #define VOID 1
@@ -16,7 +17,7 @@
 #define PUT 1
 #define DEL 2
 #define TX 0
-#define PLAIN 1        /* one row, nothing validated: one conditional write, upon a row or a tombstone */
+#define PLAIN 1        /* rows alone, row 0 among them: one conditional write, which goes upon a row or a tombstone there */
 #define NATIVE 2       /* all rows and p[a] in one atomic conditional write */
 #define NR 2
 #define B(a) (1<<(a))
@@ -47,6 +48,15 @@ hidden byte w[6] = {DEL,0, PUT,0, 0,0};         hidden byte kind[3] = {TX,PLAIN,
 #elif SCEN==9          /* one of each: two puts */
 #define NO 2
 hidden byte w[6] = {PUT,0, PUT,0, 0,0};         hidden byte kind[3] = {TX,PLAIN,TX};
+#elif SCEN==10         /* plain ones over both rows, one atomic write each: puts */
+#define NO 2
+hidden byte w[6] = {PUT,PUT, PUT,PUT, 0,0};     hidden byte kind[3] = {PLAIN,PLAIN,TX};
+#elif SCEN==11         /* one against a transaction that deletes, row 1 absent or there */
+#define NO 2
+hidden byte w[6] = {DEL,DEL, PUT,PUT, 0,0};     hidden byte kind[3] = {TX,PLAIN,TX};
+#elif SCEN==12         /* … and against a native write of the second row alone */
+#define NO 3
+hidden byte w[6] = {PUT,0, PUT,PUT, 0,DEL};     hidden byte kind[3] = {PLAIN,PLAIN,NATIVE};
 #endif
 #define OP(a,r) w[(a)*NR+(r)]
 #define NEW(a,r) (OP(a,r)==PUT -> (a)+1 : 0)
@@ -108,7 +118,7 @@ inline lay(a,r) {                                               /* the after ima
   row[r].wr=0;
 #endif
   if
-  :: kind[a]==PLAIN && !(ended&B(a)) -> row[r].wr=row[r].wr|B(a)
+  :: kind[a]==PLAIN && r==0 && !(ended&B(a)) -> row[r].wr=row[r].wr|B(a)
   :: else
   fi;
   if
