@@ -6,6 +6,7 @@
 
 #include <varve/commands/application.h>
 #include <varve/commands/parked_stream.h>
+#include <varve/commands/stream_list.h>
 #include <varve/core/error.h>
 
 #include <algorithm>
@@ -69,6 +70,12 @@ Application::LoadedState Application::load(const AggregateType& type, std::strin
 
 SnapshotCheck Application::check_snapshot(const AggregateType& type, std::string_view id) {
     return parts_->repository.check_snapshot(type, stream_name(type, id));
+}
+
+StreamListPage Application::streams(std::string_view prefix, const PageOptions& page) {
+    parts_->runner.check("streams", {});
+    parts_->begin_command();
+    return parts_->streams.page(prefix, page);
 }
 
 void Application::project(detail::AggregateProjection projection) {

@@ -1,7 +1,6 @@
 #include "commands/application_parts.h"
 
 #include "commands/workspace.h"
-#include "feed/arrival.h"
 #include "feed/sequencer.h"
 #include "locks/stored_lock.h"
 #include "rows/index_entries.h"
@@ -134,7 +133,8 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
       repository(coordinator, executor, options.cache_bytes_max),
       events(coordinator, options.retry),
       runner(repository, coordinator, row_tables, projections, *followers, turns, options.retry, options.escalation),
-      lanes(std::make_unique<Lanes>(runner, options.runtime, options.executor, options.lanes)) {
+      lanes(std::make_unique<Lanes>(runner, options.runtime, options.executor, options.lanes)),
+      streams(*this) {
     if (options.sweep) {
         sweeper =
             BackgroundLoop{options.runtime,
@@ -144,14 +144,14 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
                                return options.sweep_interval;
                            }};
         if (coordinator.announces()) {
-            // A program that runs for a moment, and follows nothing, leaves this to those that stay.
+            // A program that runs for a moment, and waits for nothing, leaves this to those that stay.
             const SteadyTime begins_at = options.runtime.clock.get().until(std::chrono::seconds{1});
             sequencer = BackgroundLoop{
                 options.runtime,
                 {.thread = "varve-sequence", .work = "the sequencer", .retry_after = options.sweep_interval},
                 [this, begins_at, sequencing = std::make_shared<Sequencing>(*this)](const std::stop_token& stop) {
                     const Duration left = begins_at - options.runtime.clock.get().steady_now();
-                    if (left > Duration::zero() && followers->are_none()) return left;
+                    if (left > Duration::zero() && followers->are_none() && !awaited_in_order) return left;
                     return sequencing->turn(stop);
                 }};
             followers->come_after(sequencer);

@@ -6,6 +6,7 @@
 #include "commands/inline_projections.h"
 #include "commands/lanes.h"
 #include "commands/row_tables.h"
+#include "commands/stream_catalogue.h"
 #include "core/background_loop.h"
 #include "transactions/coordinator.h"
 
@@ -58,9 +59,11 @@ struct ApplicationParts final : RowsOfStore {
     EventStore events;
     InlineProjections projections;
     std::atomic<bool> commanded = false;
+    std::atomic<bool> awaited_in_order = false;  // somebody waits for the sequencer
     std::unique_ptr<Followers> followers = std::make_unique<Followers>();
     CommandRunner runner;
     std::unique_ptr<Lanes> lanes;
+    StreamCatalogue streams;
     OwnProcess process;
     BackgroundLoop sweeper;  // these two last: they use all the others
     BackgroundLoop sequencer;

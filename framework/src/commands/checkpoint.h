@@ -22,6 +22,8 @@ struct Checkpoint {
 
     /// Whether nobody else has changed it: not a later owner, nor who took up a stream.
     bool is_as(const Checkpoint& left) const { return position == left.position && retries == left.retries; }
+    /// CorruptionError if the events end before it; `whose` it is, to begin with.
+    void check(const std::string& whose, std::uint64_t end) const;
 };
 
 }  // namespace varve::detail

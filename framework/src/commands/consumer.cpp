@@ -36,6 +36,7 @@ void Consumer::check() const {
         refuse("a name has 1 to " + std::to_string(name_bytes_max) + " bytes");
     if (name.find('\0') != std::string::npos || find_invalid_utf8(name) != std::string_view::npos)
         throw ConfigError("a follower cannot begin: its name is not UTF-8 without NUL");
+    if (name.front() == '$') refuse("names with '$' are the framework's own");
     if (options.batch_max == 0) refuse("FollowOptions::batch_max is 0, so it would never take anything");
     if (after > 0 && start_at == StartAt::end) refuse("it is to start at the end, and after a position as well");
     if (ephemeral && options.on_poison == FollowOptions::OnPoison::park)
@@ -53,6 +54,7 @@ std::size_t Consumer::project_some(Transaction& tx, std::span<const RecordedEven
                                    const store::Capabilities& capabilities) const {
     if (!project) return events.size();
     const std::size_t enough = rows_enough(capabilities);
+    if (read_ahead) read_ahead(tx, events.first(std::min(enough, events.size())));
     std::size_t taken = 0;
     for (; taken < events.size(); ++taken) {
         const bool begins_a_slot = taken > 0 && (events[taken].position != events[taken - 1].position ||

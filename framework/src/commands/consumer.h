@@ -26,6 +26,8 @@ struct Consumer {
     FollowOptions options;
     /// In the transaction that moves the checkpoint.
     std::function<void(Transaction&, const RecordedEvent&)> project;
+    /// What these are going to read, so that it takes one round trip. May be left out.
+    std::function<void(Transaction&, std::span<const RecordedEvent>)> read_ahead = {};
     /// Before the checkpoint moves, and again if that fails.
     std::function<void(std::span<const RecordedEvent>)> handle;
 

@@ -1,5 +1,6 @@
 #include "commands/follower.h"
 
+#include "commands/advance.h"
 #include "commands/parked_retry.h"
 #include "core/planted_faults.h"
 #include "core/what_was_thrown.h"
@@ -147,11 +148,7 @@ bool Follower::own() {
     if (before > 0 && planted(PlantedFault::a_new_owner_goes_on_from_where_it_was_before)) seen_ = before;
     if (seen_ > 0 && planted(PlantedFault::a_new_owner_takes_what_lies_at_the_checkpoint_again)) --seen_;
     const store::Position end = feed_.end();
-    if (seen_ > end) {
-        throw CorruptionError("its checkpoint is at " + std::to_string(seen_) + ", and the events end at " +
-                              std::to_string(end) + ": the store was put back to an older state without the table '" +
-                              std::string{Checkpoint::table} + "'; put that back, too");
-    }
+    checkpoint_.check("its checkpoint", end);
     if (!found || planted(PlantedFault::a_subscription_begins_at_the_end_with_each_owner)) begin(end);
     began_ = consumer_.ephemeral;
     lock_ = std::move(lock);
@@ -181,37 +178,12 @@ void Follower::take(const feed::Batch& batch) {
 }
 
 void Follower::commit(const feed::Batch& batch) {
-    Checkpoint after = checkpoint_;
-    bool is_where_it_was = true;
-    const auto note = [&](std::size_t taken) {
-        const std::vector<RecordedEvent>& events = batch.events;
-        const bool is_all = taken == events.size() || planted(PlantedFault::a_part_is_taken_for_the_batch);
-        after.position = static_cast<std::int64_t>(is_all ? batch.end : events[taken - 1].position);
-        after.events += static_cast<std::int64_t>(taken);
-        if (taken > 0) after.last = events[taken - 1].time;
-        after.error.clear();
-    };
-    const auto body = [&](Transaction& tx) {
-        const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
-        after = checkpoints.get(consumer_.name).value_or(Checkpoint{});
-        is_where_it_was = after.is_as(checkpoint_) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
-        if (!is_where_it_was) return;
-        note(consumer_.project_some(tx, batch.events, application_.store().capabilities()));
-        if (!planted(PlantedFault::a_checkpoint_moves_after_its_rows)) checkpoints.put(consumer_.name, after);
-    };
-    if (consumer_.ephemeral) {
-        note(batch.events.size());
-    } else {
-        application_.transact(body).value();
-    }
-    if (planted(PlantedFault::a_checkpoint_moves_after_its_rows)) {
-        application_.transact([&](Transaction& tx) { tx.rows<Checkpoint>().put(consumer_.name, after); }).value();
-    }
-    if (is_where_it_was) {
-        checkpoint_ = std::move(after);
+    Advance advance = detail::advance(application_, consumer_, checkpoint_, batch);
+    if (advance.is_own) {
+        checkpoint_ = std::move(advance.checkpoint);
         seen_ = static_cast<store::Position>(checkpoint_.position);
     } else {
-        be_at(std::move(after));
+        be_at(std::move(advance.checkpoint));
         if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;
     }
 }

@@ -2,6 +2,7 @@
 
 #include "commands/checkpoint.h"
 #include "commands/parked_row.h"
+#include "commands/stream_row.h"
 #include "events/snapshot.h"
 #include "feed/log.h"
 #include "locks/stored_lock.h"
@@ -12,27 +13,32 @@
 
 #include <varve/core/error.h>
 
+#include <algorithm>
 #include <mutex>
 
 namespace varve::detail {
 namespace {
 
 /// What keeps its rows here is of this version of the framework, and has no indexes.
+const RowTable* const frameworks[] = {&row_table<Checkpoint>, &row_table<ParkedRow>, &row_table<StreamRow>,
+                                      &index_rows};
+
 bool is_the_frameworks(const RowTable& table) {
-    return table.type.type == typeid(Checkpoint) || table.type.type == typeid(ParkedRow) ||
-           table.type.type == index_rows.type.type;
+    return std::ranges::any_of(frameworks, [&](const RowTable* one) { return one->type.type == table.type.type; });
+}
+
+bool has_the_frameworks_name(const RowTable& table) {
+    const std::string_view name = table.type.name;
+    return name == transactions::events_table().name || name == transactions::system_table().name ||
+           name == locks::locks_table().name || feed::is_log_table(name) || name == events::snapshots_table().name ||
+           std::ranges::any_of(frameworks, [&](const RowTable* one) { return one->type.name == name; });
 }
 
 }  // namespace
 
 void RowTables::add(const RowTable& table) {
     const store::TableSchema schema = schema_of(table);
-    if (schema.name == transactions::events_table().name || schema.name == transactions::system_table().name ||
-        schema.name == locks::locks_table().name || feed::is_log_table(schema.name) ||
-        schema.name == events::snapshots_table().name ||
-        (schema.name == Checkpoint::table && table.type.type != typeid(Checkpoint)) ||
-        (schema.name == ParkedRow::table && table.type.type != typeid(ParkedRow)) ||
-        (schema.name == index_rows.type.name && table.type.type != index_rows.type.type)) {
+    if (has_the_frameworks_name(table) && !is_the_frameworks(table)) {
         throw InvalidError("the name '" + schema.name +
                            "' is the framework's own; call the read model's table something else");
     }

@@ -53,9 +53,13 @@ Batch Feed::read_changes(store::Position after, std::size_t slots_max, const Fil
     try {
         for (store::Change& change : changes) {
             const store::Key& key = change.record.key;
-            if (filter.passes_stream(key.partition)) {
+            if (filter.passes_stream(key.partition) && filter.passes_version(version_of(key))) {
                 Slot slot = decode_slot(key, std::move(change.record.item));
                 const auto* pending = std::get_if<Pending>(&slot);
+                if (pending && filter.first_slots) {
+                    if (batch.end == after) batch.held = key.partition;
+                    return batch;
+                }
                 if (pending && !pending->reserved && planted(PlantedFault::a_feed_shows_what_is_undecided))
                     slot = Committed{.write_id = pending->claim.tx, .payload = pending->payload};
                 if (const auto* committed = std::get_if<Committed>(&slot))
@@ -84,7 +88,7 @@ Batch Feed::read_log(store::Position after, std::size_t slots_max, const Filter&
             for (Version version = run.first; version <= run.last; ++version, ++position) {
                 if (position <= after || end - after >= slots_max) continue;
                 end = position;
-                if (!passes) continue;
+                if (!passes || !filter.passes_version(version)) continue;
                 keys.push_back(slot_key(run.stream, version));
                 positions.push_back(position);
             }

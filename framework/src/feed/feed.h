@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,7 +19,9 @@ struct Filter {
     std::set<std::string, std::less<>> aggregates = {};  ///< by name; empty: all
     std::set<std::string, std::less<>> types = {};       ///< of events; empty: all
     std::string stream = {};                             ///< only this one; empty: all
+    bool first_slots = false;  ///< only the first slot of each stream, and these without a gap (Batch::held)
     bool passes_stream(std::string_view stream) const;
+    bool passes_version(Version version) const { return !first_slots || version == 1; }
     bool passes(const EventData& event) const { return types.empty() || types.contains(event.type); }
 };
 
@@ -27,6 +30,8 @@ struct Batch {
     std::vector<RecordedEvent> events;  ///< in order, with their positions; of whole slots
     store::Position end = 0;            ///< up to here everything has been read
     bool is_last = false;               ///< there was nothing more
+    /// Of first slots: nothing was read, since a transaction holds this stream's: undecided, or not in place yet.
+    std::optional<std::string> held = {};
 };
 
 /// All events that were ever committed, in one order, for whoever follows them. Where the store keeps an order of

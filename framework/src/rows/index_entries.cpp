@@ -111,41 +111,6 @@ std::string partition_of(const RowTable& table, std::size_t index) {
     return std::string{table.type.name} + "/" + std::string{table.indexes.fields[index].name};
 }
 
-/// The smallest text after all that begin with `text`; empty: there is none.
-std::string after_all_with(std::string text) {
-    const auto is_within = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-    while (!text.empty()) {
-        std::size_t at = text.size() - 1;
-        while (at > 0 && is_within(text[at])) --at;
-        char32_t point = static_cast<unsigned char>(text[at]);
-        const std::size_t bytes = text.size() - at;
-        if (bytes > 1) point &= 0x7FU >> bytes;
-        for (std::size_t i = at + 1; i < text.size(); ++i)
-            point = (point << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
-        text.resize(at);
-        if (point >= 0x10FFFF) continue;
-        point = point == 0xD7FF ? 0xE000 : point + 1;
-        const auto more = [&](unsigned shift) { text += static_cast<char>(0x80U | ((point >> shift) & 0x3FU)); };
-        if (point < 0x80) {
-            text += static_cast<char>(point);
-        } else if (point < 0x800) {
-            text += static_cast<char>(0xC0U | (point >> 6U));
-            more(0);
-        } else if (point < 0x10000) {
-            text += static_cast<char>(0xE0U | (point >> 12U));
-            more(6);
-            more(0);
-        } else {
-            text += static_cast<char>(0xF0U | (point >> 18U));
-            more(12);
-            more(6);
-            more(0);
-        }
-        return text;
-    }
-    return text;
-}
-
 std::string sort_of(const IndexedField& field, const std::string& value, const store::Key& row) {
     std::string sort = escaped(value) + end_of_value;
     if (field.unique) return sort;

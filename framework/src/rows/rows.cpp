@@ -38,6 +38,40 @@ store::Query stored_range(const RowTable& table, const RowRange& range) {
     return query;
 }
 
+std::string after_all_with(std::string text) {
+    const auto is_within = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+    while (!text.empty()) {
+        std::size_t at = text.size() - 1;
+        while (at > 0 && is_within(text[at])) --at;
+        char32_t point = static_cast<unsigned char>(text[at]);
+        const std::size_t bytes = text.size() - at;
+        if (bytes > 1) point &= 0x7FU >> bytes;
+        for (std::size_t i = at + 1; i < text.size(); ++i)
+            point = (point << 6U) | (static_cast<unsigned char>(text[i]) & 0x3FU);
+        text.resize(at);
+        if (point >= 0x10FFFF) continue;
+        point = point == 0xD7FF ? 0xE000 : point + 1;
+        const auto more = [&](unsigned shift) { text += static_cast<char>(0x80U | ((point >> shift) & 0x3FU)); };
+        if (point < 0x80) {
+            text += static_cast<char>(point);
+        } else if (point < 0x800) {
+            text += static_cast<char>(0xC0U | (point >> 6U));
+            more(0);
+        } else if (point < 0x10000) {
+            text += static_cast<char>(0xE0U | (point >> 12U));
+            more(6);
+            more(0);
+        } else {
+            text += static_cast<char>(0xF0U | (point >> 18U));
+            more(12);
+            more(6);
+            more(0);
+        }
+        return text;
+    }
+    return text;
+}
+
 namespace {
 
 std::string name_of(const store::Query& query) {

@@ -18,6 +18,8 @@ store::TableSchema schema_of(const RowTable& table);
 store::Key stored_key(const RowTable& table, const RowKey& key);
 /// InvalidError for a table without order.
 store::Query stored_range(const RowTable& table, const RowRange& range);
+/// The smallest text after all that begin with `text`; empty: there is none.
+std::string after_all_with(std::string text);
 
 /// One page of what a query finds.
 class PageOfRange {

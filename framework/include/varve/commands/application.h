@@ -23,6 +23,7 @@ class Application;
 struct FollowerStatus;
 struct LaneMetrics;
 struct ParkedStream;
+struct StreamListPage;
 struct Verified;
 
 namespace store {
@@ -193,6 +194,16 @@ class Application {
     StreamPage history(std::string_view id, const PageOptions& page, Order order = Order::oldest_first) {
         return events().load(stream_name(aggregate_type<A>(), id), page, order);
     }
+
+    /// The aggregates of this type that have events, a page at a time, in the order of their ids' bytes; and the
+    /// streams with names that begin with `prefix`, in the order of names (commands/stream_list.h). What was
+    /// acknowledged before the first page was asked for is in the list. The first page takes into it what has been
+    /// written since anybody last asked: at the first time it reads all events. Errors: InvalidError for a token of
+    /// another list, and from inside a handler or body; ConfigError for a store without a feed (docs/feed.md);
+    /// UnavailableError where nobody puts the events in order, or a transaction does not end; those of transact.
+    template <Aggregate A>
+    StreamListPage aggregates(const PageOptions& page = {});
+    StreamListPage streams(std::string_view prefix, const PageOptions& page = {});
 
     /// A read model (rows/rows.h).
     template <ReadModel T>

@@ -1,0 +1,47 @@
+#include "commands/advance.h"
+
+#include "core/planted_faults.h"
+
+#include <varve/commands/application.h>
+#include <varve/core/error.h>
+
+namespace varve::detail {
+
+void Checkpoint::check(const std::string& whose, std::uint64_t end) const {
+    if (static_cast<std::uint64_t>(position) <= end) return;
+    throw CorruptionError(whose + " is at " + std::to_string(position) + ", and the events end at " +
+                          std::to_string(end) + ": the store was put back to an older state without the table '" +
+                          std::string{table} + "'; put that back, too");
+}
+
+Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch) {
+    Advance result{.checkpoint = left, .is_own = true};
+    Checkpoint& after = result.checkpoint;
+    const auto note = [&](std::size_t taken) {
+        const std::vector<RecordedEvent>& events = batch.events;
+        const bool is_all = taken == events.size() || planted(PlantedFault::a_part_is_taken_for_the_batch);
+        after.position = static_cast<std::int64_t>(is_all ? batch.end : events[taken - 1].position);
+        after.events += static_cast<std::int64_t>(taken);
+        if (taken > 0) after.last = events[taken - 1].time;
+        after.error.clear();
+    };
+    const auto body = [&](Transaction& tx) {
+        const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
+        after = checkpoints.get(consumer.name).value_or(Checkpoint{});
+        result.is_own = after.is_as(left) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
+        if (!result.is_own) return;
+        note(consumer.project_some(tx, batch.events, application.store().capabilities()));
+        if (!planted(PlantedFault::a_checkpoint_moves_after_its_rows)) checkpoints.put(consumer.name, after);
+    };
+    if (consumer.ephemeral) {
+        note(batch.events.size());
+    } else {
+        application.transact(body).value();
+    }
+    if (planted(PlantedFault::a_checkpoint_moves_after_its_rows)) {
+        application.transact([&](Transaction& tx) { tx.rows<Checkpoint>().put(consumer.name, after); }).value();
+    }
+    return result;
+}
+
+}  // namespace varve::detail

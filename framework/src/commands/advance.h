@@ -1,0 +1,24 @@
+#pragma once
+
+#include "commands/checkpoint.h"
+#include "commands/consumer.h"
+#include "feed/feed.h"
+
+namespace varve {
+class Application;
+}
+
+namespace varve::detail {
+
+/// What has become of a consumer's checkpoint.
+struct Advance {
+    Checkpoint checkpoint;  ///< as it is now
+    bool is_own = false;    ///< false: somebody else had moved it, and nothing was done
+};
+
+/// Runs what the batch causes, as far as it fits into one transaction, and moves the consumer's checkpoint in the same
+/// one: so each event takes effect once, however many are at it. Does nothing if the checkpoint is not as `left`.
+/// Errors: those of Application::transact, and what the projection throws.
+Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch);
+
+}  // namespace varve::detail
