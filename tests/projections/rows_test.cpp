@@ -3,6 +3,7 @@
 #include "support/hooked_store.h"
 #include "transactions/sweeper.h"
 
+#include <varve/store/base64.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>
@@ -570,6 +571,25 @@ TEST_P(RangesTest, go_on_only_with_a_token_of_their_own) {
     EXPECT_TRUE(refuses({"alice"}, {.limit = 0}));
     EXPECT_THROW(static_cast<void>(rows.all({.next = next})), InvalidError);
     EXPECT_THROW(static_cast<void>(rows.all({.limit = 0})), InvalidError);
+}
+
+TEST_P(RangesTest, show_nothing_beyond_their_ends_whatever_the_token_says) {
+    const auto rows = bank_.rows<Line>();
+    for (const bool descending : {false, true}) {
+        const RowRange range{.partition = "alice", .first = "03", .last = "05", .descending = descending};
+        const store::Bytes token = store::parse_base64(rows.range(range, {.limit = 1}).next).value();
+        const auto forged = [&](std::string_view place) {
+            store::Bytes bytes{token.begin(), token.begin() + 16};
+            for (const char c : place) bytes.push_back(static_cast<std::byte>(c));
+            return store::base64(bytes);
+        };
+        for (const char* place : {"", "01", "07", "\xff"}) {
+            EXPECT_THROW(static_cast<void>(rows.range(range, {.next = forged(place)})), InvalidError) << place;
+            EXPECT_THROW(change([&](Transaction& tx) { (void)tx.rows<Line>().range(range, {.next = forged(place)}); }),
+                         InvalidError);
+        }
+        EXPECT_EQ(sorts(rows.range(range, {.next = forged("04")}).rows), (Sorts{descending ? "03" : "05"}));
+    }
 }
 
 TEST_P(RangesTest, of_a_whole_table_come_in_pages_too) {

@@ -90,7 +90,11 @@ PageOfRange::PageOfRange(store::Query whole, const PageOptions& page)
       list_(name_of(query_)),
       limit_(page.limit),
       after_(transactions::continued(list_, page)) {
-    if (after_) (query_.descending ? query_.last : query_.first) = *after_;
+    if (!after_) return;
+    const bool is_within = !after_->empty() && (query_.first.index() == 0 || query_.first <= store::SortKey{*after_}) &&
+                           (query_.last.index() == 0 || store::SortKey{*after_} <= query_.last);
+    if (!is_within) transactions::throw_foreign_token(list_, page);
+    (query_.descending ? query_.last : query_.first) = *after_;
 }
 
 std::size_t PageOfRange::enough() const {
