@@ -334,6 +334,60 @@ TEST_P(IndexesTest, refuse_a_value_that_is_too_long_by_its_fields_name) {
     }
 }
 
+/// As a program has written it that keeps no indexes.
+struct Plain {
+    static constexpr std::string_view table = "customers";
+    std::string email;
+    std::string city;
+};
+
+TEST_P(IndexesTest, let_a_row_be_mended_and_erased_that_could_not_be_indexed) {
+    Application old{inner_, options()};
+    const auto put_old = [&](const char* key, const Plain& row) {
+        ASSERT_TRUE(old.transact([&](Transaction& tx) { tx.rows<Plain>().put(key, row); }));
+        world_.later.drain();
+    };
+    const auto damage = [&](const char* key) {
+        const store::Write write{{.table = "customers", .partition = key}, store::Update{{{"data", "no json"}}, {}}};
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(inner_->write({&write, 1}).front()));
+    };
+    const std::string too_long(1100, 'x');
+    for (const char* key : {"c1", "c2"}) put_old(key, {key, too_long});
+    for (const char* key : {"c3", "c4", "c5"}) put_old(key, {key, "Oslo"});
+    for (const char* key : {"c3", "c4"}) damage(key);
+    ASSERT_TRUE(put("c1", email("c1", "Bergen")));
+    ASSERT_TRUE(put("c3", email("c3", "Bergen")));
+    ASSERT_TRUE(shop_.transact([](Transaction& tx) {
+        for (const char* key : {"c2", "c4"}) tx.rows<Customer>().erase(key);
+    }));
+    ASSERT_TRUE(put("c5", email("mine", "Bergen")));
+    world_.later.drain();
+    damage("c5");
+    ASSERT_TRUE(put("c6", email("mine"))) << "nobody can tell that it is another row's";
+    ASSERT_TRUE(shop_.transact([](Transaction& tx) { tx.rows<Customer>().erase("c5"); }));
+    EXPECT_GT(shop_.build_indexes<Customer>(OldPrograms::have_ended), 0u);
+    world_.later.drain();
+    EXPECT_EQ(found("c1") + found("c3") + found("mine"), "c1c3c6");
+    EXPECT_EQ(entries_stored(*inner_), entries_expected(shop_));
+}
+
+TEST_P(IndexesTest, end_no_command_because_one_answer_was_lost) {
+    ASSERT_TRUE(put("c1", email("a")));
+    for (int lost = 1, reads = 0; lost == 1 || reads >= lost; ++lost) {
+        world_.clock.advance(std::chrono::hours{1});  // it looks at the indexes again
+        reads = 0;
+        store_->before_read = [&] {
+            if (++reads == lost) throw UnavailableError("the answer was lost");
+        };
+        ASSERT_TRUE(shop_.transact([&](Transaction& tx) {
+            tx.rows<Customer>().put("c1", email("a", "town " + std::to_string(lost)));
+            EXPECT_TRUE(tx.rows<Customer>().find<&Customer::email>("a"));
+        })) << lost;
+        store_->before_read = [] {};
+        world_.later.drain();
+    }
+}
+
 TEST_P(IndexesTest, cost_writes_only_for_entries_that_change) {
     const auto counting = std::make_shared<testing::CountingStore>(inner_);
     Application shop{counting, options()};
@@ -437,6 +491,12 @@ struct Article {
     using Indexes = varve::Indexes<Index<&Article::code>>;
 };
 }  // namespace changed
+namespace without {
+struct Article {
+    static constexpr std::string_view table = "articles";
+    std::string code;
+};
+}  // namespace without
 
 std::string refusal(const std::function<void()>& act) {
     try {
@@ -547,6 +607,143 @@ TEST_P(IndexBuildTest, drops_what_is_declared_no_longer) {
     EXPECT_EQ(entries_stored(*inner_), Entries{});
     world_.clock.advance(std::chrono::hours{1});
     EXPECT_NE(refusal([&] { found("a"); }), "") << "added again, it is built again";
+}
+
+/// A program that builds while others do, too.
+struct IndexBuildsTest : IndexBuildTest {
+    Application unique_{inner_, options()};  // with before::Article
+    Application index_{inner_, options()};   // with changed::Article
+    Application none_{inner_, options()};    // with without::Article
+
+    IndexBuildsTest() {
+        for (int i = 0; i < 120; ++i) put_article(i);
+    }
+    void put_article(int i) {
+        const std::string name = std::to_string(1000 + i);
+        EXPECT_TRUE(none_.transact([&](Transaction& tx) { tx.rows<without::Article>().put(name, {name}); }));
+        world_.later.drain();
+    }
+    /// When the program with the hooked store has written what indexes there are for the `nth` time from now.
+    void when_it_has_changed_the_catalogue(int nth, const std::function<void()>& act) {
+        store_->after_write = [this, act, left = nth](std::span<const store::Write> writes, auto&) mutable {
+            if (writes.front().key.table != "varve" || --left != 0) return;
+            const std::function<void()> once = act;
+            store_->after_write = [](auto, auto&) {};
+            once();
+        };
+    }
+    /// When it has read the `nth` page of entries from now.
+    void when_it_has_read_entries(int nth, const std::function<void()>& act) {
+        store_->after_query = [this, act, left = nth](const store::Page& page) mutable {
+            if (page.records.empty() || page.records.front().key.table != "indexes" || --left != 0) return;
+            const std::function<void()> once = act;
+            store_->after_query = [](auto&) {};
+            once();
+        };
+    }
+    std::size_t entries() {
+        std::size_t count = 0;
+        store::Query query{.table = "indexes", .partition = "articles/code"};
+        do {
+            store::Page page = inner_->query(query);
+            for (const auto& [key, item] : page.records) count += store::text(item, "data") != nullptr ? 1 : 0;
+            query.next = page.next;
+        } while (query.next);
+        return count;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, IndexBuildsTest, ::testing::Values(Strategy::automatic, Strategy::protocol),
+                         [](const auto& info) { return info.param == Strategy::automatic ? "native" : "protocol"; });
+
+TEST_P(IndexBuildsTest, of_different_structs_leave_the_last_ones_index_whole_and_refuse_the_other) {
+    when_it_has_changed_the_catalogue(1, [&] { index_.build_indexes<changed::Article>(OldPrograms::have_ended); });
+    const std::string why = refusal([&] { shop_.build_indexes<before::Article>(); });
+    for (const char* part : {"'articles'", "before::Article", "build_indexes"})
+        EXPECT_NE(why.find(part), std::string::npos) << why;
+    EXPECT_EQ(keys(index_.rows<changed::Article>().where<&changed::Article::code>("1007").to_vector()), (Keys{"1007"}));
+    EXPECT_EQ(index_.build_indexes<changed::Article>(), 0u);
+}
+
+TEST_P(IndexBuildsTest, of_one_struct_may_run_at_once) {
+    when_it_has_changed_the_catalogue(1, [&] { EXPECT_EQ(unique_.build_indexes<before::Article>(), 120u); });
+    EXPECT_EQ(shop_.build_indexes<before::Article>(), 0u);
+    EXPECT_EQ(entries(), 120u);
+    Application another{inner_, options()};
+    when_it_has_read_entries(2, [&] { another.build_indexes<without::Article>(OldPrograms::have_ended); });
+    Application dropping{store_, options()};
+    dropping.build_indexes<without::Article>(OldPrograms::have_ended);
+    world_.later.drain();
+    EXPECT_EQ(entries(), 0u);
+    put_article(500);
+}
+
+TEST_P(IndexBuildsTest, leave_an_index_alone_that_is_added_again_while_they_drop_it) {
+    unique_.build_indexes<before::Article>(OldPrograms::have_ended);
+    Application dropping{store_, options()};
+    when_it_has_read_entries(2, [&] { unique_.build_indexes<before::Article>(OldPrograms::have_ended); });
+    const std::string why = refusal([&] { dropping.build_indexes<without::Article>(OldPrograms::have_ended); });
+    EXPECT_NE(why.find("without::Article"), std::string::npos) << why;
+    EXPECT_EQ(entries(), 120u);
+    EXPECT_EQ(unique_.rows<before::Article>().find<&before::Article::code>("1070")->key.partition, "1070");
+}
+
+TEST_P(IndexBuildsTest, that_die_while_they_drop_one_are_begun_again) {
+    unique_.build_indexes<before::Article>(OldPrograms::have_ended);
+    Application dropping{store_, options()};
+    when_it_has_read_entries(2, [] { throw UnavailableError("it dies here"); });
+    EXPECT_THROW(dropping.build_indexes<without::Article>(OldPrograms::have_ended), UnavailableError);
+    world_.later.drain();
+    EXPECT_GT(entries(), 0u);
+    world_.clock.advance(std::chrono::hours{1});
+    EXPECT_NE(refusal([&] { put_article(500); }), "") << "it is not dropped yet";
+    EXPECT_GT(dropping.build_indexes<without::Article>(OldPrograms::have_ended), 0u);
+    world_.later.drain();
+    EXPECT_EQ(entries(), 0u);
+    put_article(500);
+}
+
+TEST_P(IndexBuildsTest, are_not_said_to_be_done_by_a_late_request_of_an_earlier_one) {
+    std::optional<store::Write> last;
+    store_->after_write = [&](std::span<const store::Write> writes, auto&) {
+        if (writes.front().key.table == "varve") last = writes.front();
+    };
+    shop_.build_indexes<before::Article>(OldPrograms::have_ended);
+    store_->after_write = [](auto, auto&) {};
+    none_.build_indexes<without::Article>(OldPrograms::have_ended);
+    world_.clock.advance(std::chrono::minutes{1});
+    when_it_has_changed_the_catalogue(1, [] { throw UnavailableError("it dies here"); });
+    EXPECT_THROW(shop_.build_indexes<before::Article>(OldPrograms::have_ended), UnavailableError);
+    ASSERT_TRUE(last);
+    static_cast<void>(inner_->write({&*last, 1}));
+    Application reader{inner_, options()};
+    EXPECT_NE(refusal([&] { static_cast<void>(reader.rows<before::Article>().find<&before::Article::code>("1007")); }),
+              "");
+}
+
+TEST_P(IndexBuildTest, is_learnt_of_by_a_machine_that_was_suspended) {
+    for (const Duration set : {Duration{std::chrono::hours{1}}, Duration{-std::chrono::hours{1}}}) {
+        Application suspended{store_, options()};
+        Application changing{store_, options()};
+        const auto write = [](Transaction& tx) { tx.rows<before::Article>().put("a1", {"x"}); };
+        suspended.build_indexes<before::Article>(OldPrograms::have_ended);
+        ASSERT_TRUE(suspended.transact(write));
+        changing.build_indexes<changed::Article>(OldPrograms::have_ended);
+        EXPECT_EQ(refusal([&] { static_cast<void>(suspended.transact(write)); }), "") << "it does not know yet";
+        world_.clock.jump(set);
+        EXPECT_NE(refusal([&] { static_cast<void>(suspended.transact(write)); }), "") << "its steady clock stood still";
+        world_.clock.jump(-set);
+    }
+}
+
+TEST_P(IndexBuildTest, inside_a_transaction_is_refused_at_once) {
+    put_old("c1", "a");
+    static_cast<void>(shop_.rows<Customer>());
+    const SteadyTime began = world_.clock.steady_now();
+    EXPECT_THROW(static_cast<void>(shop_.transact([&](Transaction&) { shop_.build_indexes<Customer>(); })),
+                 InvalidError);
+    EXPECT_EQ(world_.clock.steady_now(), began);
+    put_old("c2", "b");
 }
 
 // ---- under faults

@@ -129,7 +129,7 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
       coordinator(prepared(*store), options.runtime, executor, options.transactions, announced(*store, options.feed)),
       locks(store, options.locks, options.runtime),
       turns(store, {.time_to_live = options.transactions.lease, .heartbeat_thread = false}, options.runtime),
-      row_tables(*store, options.runtime, options.transactions.retention / 4),
+      row_tables(coordinator, options.transactions.retention / 4),
       repository(coordinator, executor, options.cache_bytes_max),
       events(coordinator, options.retry),
       runner(repository, coordinator, row_tables, projections, *followers, turns, options.retry, options.escalation),

@@ -4,6 +4,7 @@
 #include "rows/index_entries.h"
 
 #include <varve/core/error.h>
+#include <varve/core/ids.h>
 
 #include <algorithm>
 #include <utility>
@@ -28,8 +29,8 @@ void each_page(const std::function<StoredPage(const PageOptions&)>& read,
     } while (!options.next.empty());
 }
 
-bool declares(const RowTable& table, const std::string& field) {
-    return std::ranges::find(table.indexes.fields, field, &IndexedField::name) != table.indexes.fields.end();
+bool is_dropped(const IndexCatalogue::State& state) {
+    return state.form == IndexCatalogue::dropped;
 }
 
 }  // namespace
@@ -41,6 +42,7 @@ IndexBuilder::IndexBuilder(Application& application, const RowTable& table)
 }
 
 std::size_t IndexBuilder::build(OldPrograms old) {
+    parts_.runner.check("build_indexes", {});
     if (announce() && old == OldPrograms::may_run)
         application_.runtime().clock.get().sleep_for(parts_.options.transactions.retention);
 
@@ -49,43 +51,64 @@ std::size_t IndexBuilder::build(OldPrograms old) {
         differed += erase_from(std::string{table_.indexes.fields[i].name},
                                [&](Workspace& work, const RowKey& entry) { work.erase_if_stale(table_, i, entry); });
     }
-    std::vector<std::string> dropped;
-    parts_.row_tables.indexes().change(table_, [&](IndexCatalogue::States& states) {
-        dropped.clear();
-        for (const auto& [field, state] : states) {
-            if (!declares(table_, field)) dropped.push_back(field);
-        }
-        for (const std::string& field : dropped) states.erase(field);
-        for (const IndexedField& field : table_.indexes.fields)
-            states[std::string{field.name}] = {.form = form_of_index(field), .whole = true};
-    });
-    for (const std::string& field : dropped)
-        differed += erase_from(field, [](Workspace& work, const RowKey& entry) { work.erase_entry(entry); });
+    for (const auto& [field, state] : announced_) {
+        if (is_dropped(state))
+            differed += erase_from(field, [](Workspace& work, const RowKey& entry) { work.erase_entry(entry); });
+    }
+    set_built();
     return differed;
 }
 
 bool IndexBuilder::announce() {
+    const std::string build = uuid7(application_.runtime());
     bool changes = false;
     parts_.row_tables.indexes().change(table_, [&](IndexCatalogue::States& states) {
+        IndexCatalogue::States wanted;
+        for (const auto& [field, state] : states)
+            wanted[field] = {.form = std::string{IndexCatalogue::dropped}, .whole = false, .build = build};
+        for (const IndexedField& field : table_.indexes.fields)
+            wanted[std::string{field.name}] = {.form = form_of_index(field), .whole = false, .build = build};
         changes = false;
-        for (const IndexedField& field : table_.indexes.fields) {
-            const std::string form = form_of_index(field);
-            IndexCatalogue::State& state = states[std::string{field.name}];
-            if (state.form != form) state = {.form = form, .whole = false};
+        for (auto& [field, state] : wanted) {
+            const auto found = states.find(field);
+            if (found != states.end() && found->second.form == state.form) state = found->second;
             changes = changes || !state.whole;
         }
-        for (auto& [field, state] : states) {
-            if (declares(table_, field)) continue;
-            state.whole = false;
-            changes = true;
-        }
+        states = announced_ = std::move(wanted);
     });
     return changes;
+}
+
+void IndexBuilder::check_announced(const IndexCatalogue::States& states) const {
+    const auto is_as_announced = [&](const std::string& field, const IndexCatalogue::State& state) {
+        const auto found = states.find(field);
+        if (found == states.end()) return is_dropped(state);  // somebody else has ended that
+        return found->second.form == state.form && found->second.build == state.build;
+    };
+    const bool all =
+        std::ranges::all_of(announced_, [&](const auto& one) { return is_as_announced(one.first, one.second); });
+    const auto is_known = [&](const auto& one) { return announced_.contains(one.first); };
+    if (all && std::ranges::all_of(states, is_known)) return;
+    throw ConfigError(
+        "the indexes of '" + std::string{table_.type.name} +
+        "' are not built: meanwhile a program with "
+        "another struct than " +
+        std::string{table_.type.cpp_name} +
+        " has begun to make them its own. Call build_indexes again in the program whose struct is to stay");
+}
+
+void IndexBuilder::set_built() {
+    parts_.row_tables.indexes().change(table_, [&](IndexCatalogue::States& states) {
+        check_announced(states);
+        std::erase_if(states, [](const auto& one) { return is_dropped(one.second); });
+        for (auto& [field, state] : states) state.whole = true;
+    });
 }
 
 std::size_t IndexBuilder::changed(const std::function<void(Workspace&)>& body) {
     std::size_t changed = 0;
     const Outcome outcome = application_.transact([&](Transaction& tx) {
+        check_announced(parts_.row_tables.indexes().read(table_));
         Workspace& work = Workspace::of(tx);
         body(work);
         work.keep_indexes();

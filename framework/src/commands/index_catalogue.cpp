@@ -1,6 +1,7 @@
 #include "commands/index_catalogue.h"
 
 #include "rows/index_entries.h"
+#include "transactions/read_patiently.h"
 #include "transactions/system_table.h"
 
 #include <varve/core/error.h>
@@ -39,7 +40,7 @@ States decode(const store::Key& key, const std::optional<std::string>& text) {
 States declared(const RowTable& table, bool whole) {
     States states;
     for (const IndexedField& field : table.indexes.fields)
-        states.emplace(field.name, IndexCatalogue::State{form_of_index(field), whole});
+        states.emplace(field.name, IndexCatalogue::State{.form = form_of_index(field), .whole = whole, .build = {}});
     return states;
 }
 
@@ -74,17 +75,33 @@ constexpr RetryPolicy changing{.attempts_max = 20, .time_max = std::chrono::seco
 
 }  // namespace
 
+IndexCatalogue::Moment IndexCatalogue::moment() const {
+    Clock& clock = coordinator_.runtime().clock;
+    return {clock.steady_now(), clock.now()};
+}
+
+std::optional<store::Item> IndexCatalogue::item(const store::Key& key, SteadyTime until) const {
+    return transactions::read_patiently(coordinator_, until,
+                                        [&] {
+                                            return coordinator_.store().read({&key, 1});
+                                        })
+        .front();
+}
+
 bool IndexCatalogue::know(const RowTable& table, const std::function<bool(const States&)>& is_fine) const {
+    const Moment now = moment();
     const std::shared_lock lock{mutex_};
     const auto known = known_.find(table.type.name);
-    return known != known_.end() && runtime_.clock.get().steady_now() < known->second.since + known_for_ &&
+    if (known == known_.end()) return false;
+    const Moment& since = known->second.since;
+    return now.steady - since.steady < known_for_ && now.wall >= since.wall && now.wall - since.wall < known_for_ &&
            is_fine(known->second.states);
 }
 
-States IndexCatalogue::read(const RowTable& table) {
-    const SteadyTime since = runtime_.clock.get().steady_now();  // before it is read
+States IndexCatalogue::read(const RowTable& table, SteadyTime until) {
+    const Moment since = moment();  // before it is read
     const store::Key key = key_of(table);
-    States states = decode(key, stored_text(key, store_.read({&key, 1}).front()));
+    States states = decode(key, stored_text(key, item(key, until)));
     learn(table, {states, since});
     return states;
 }
@@ -95,42 +112,44 @@ void IndexCatalogue::learn(const RowTable& table, Known known) {
 }
 
 void IndexCatalogue::meet(const RowTable& table) {
-    const SteadyTime since = runtime_.clock.get().steady_now();
+    const Moment since = moment();
     const store::Key key = key_of(table);
-    std::optional<store::Item> item = store_.read({&key, 1}).front();
+    std::optional<store::Item> item = this->item(key, SteadyTime::max());
     if (!item) {
+        store::ItemStore& store = coordinator_.store();
         // Who uses the table at all has made this item first: if it is not there, nobody writes rows without entries.
-        const bool whole = !table.indexes.fields.empty() && has_no_rows(store_, table);
+        const bool whole = !table.indexes.fields.empty() && has_no_rows(store, table);
         item = store::Item{{"indexes", json::encode(whole ? declared(table, true) : States{})}};
         const store::Write write{key, store::Put{*item}, !store::item_exists()};
-        store::WriteAnswer answer = store_.write({&write, 1}).front();
+        store::WriteAnswer answer = store.write({&write, 1}).front();
         if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);  // the next one finds it
         if (auto* refused = std::get_if<store::Refused>(&answer)) item = std::move(refused->current);
     }
     learn(table, {decode(key, stored_text(key, item)), since});
 }
 
-void IndexCatalogue::check_writer(const RowTable& table) {
+void IndexCatalogue::check_writer(const RowTable& table, SteadyTime until) {
     if (know(table, [&](const States& states) { return unkept(table, states) == nullptr; })) return;
-    const States states = read(table);
+    const States states = read(table, until);
     const States::value_type* const found = unkept(table, states);
     if (found == nullptr) return;
     const auto& [field, state] = *found;
     const std::string name = std::string{table.type.name} + "." + field;
     const States own = declared(table, true);
     const auto same = own.find(field);
+    const std::string is = state.form == IndexCatalogue::dropped ? "being dropped" : state.form;
     throw ConfigError(
-        "the index " + name + " is " + state.form + " in the store, and " +
+        "the index " + name + " is " + is + " in the store, and " +
         (same == own.end()
              ? std::string{table.type.cpp_name} + " declares none on this field"
              : "this program's " + std::string{table.type.cpp_name} + " declares it " + same->second.form) +
-        ": rows that this program writes would be missing in it. Run the version of the program that fits, or call "
+        ": it would disagree with the rows that this program writes. Run the version of the program that fits, or call "
         "Application::build_indexes in this one, which makes the store's indexes those of this struct");
 }
 
-void IndexCatalogue::check_query(const RowTable& table, std::size_t index) {
+void IndexCatalogue::check_query(const RowTable& table, std::size_t index, SteadyTime until) {
     if (know(table, [&](const States& states) { return is_whole(table, index, states); })) return;
-    const States states = read(table);
+    const States states = read(table, until);
     if (is_whole(table, index, states)) return;
     throw ConfigError("the index " + name_of_index(table, index) + " (" + form_of_index(table.indexes.fields[index]) +
                       ") is not whole: rows that were written before it was declared may be missing in it. Call "
@@ -139,15 +158,16 @@ void IndexCatalogue::check_query(const RowTable& table, std::size_t index) {
 
 States IndexCatalogue::change(const RowTable& table, const std::function<void(States&)>& change) {
     const store::Key key = key_of(table);
-    for (Backoff backoff{changing, runtime_};;) {
-        const std::optional<std::string> before = stored_text(key, store_.read({&key, 1}).front());
+    store::ItemStore& store = coordinator_.store();
+    for (Backoff backoff{changing, coordinator_.runtime()};;) {
+        const std::optional<std::string> before = stored_text(key, item(key, SteadyTime::max()));
         States states = decode(key, before);
         change(states);
         const std::string after = json::encode(states);
         if (before == after) break;
         const store::Write write{key, store::Put{{{"indexes", after}}},
                                  before ? store::equals("indexes", *before) : !store::item_exists()};
-        const store::WriteAnswer answer = store_.write({&write, 1}).front();
+        const store::WriteAnswer answer = store.write({&write, 1}).front();
         if (std::holds_alternative<store::Applied>(answer)) break;
         const auto* failure = std::get_if<Failure>(&answer);
         if (failure != nullptr && !worth_repeating(*failure)) raise(*failure);

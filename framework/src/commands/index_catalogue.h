@@ -1,13 +1,15 @@
 #pragma once
 
-#include <varve/core/runtime.h>
+#include "transactions/coordinator.h"
+
 #include <varve/rows/rows.h>
-#include <varve/store/item_store.h>
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 
 namespace varve::detail {
 
@@ -17,42 +19,55 @@ namespace varve::detail {
 /// the retention, after which no request of an older decision arrives (transactions/options.h).
 ///
 ///     item   := name "rows " table; indexes      in the table `varve`
-///     indexes := {"email":{"form":"unique text","whole":true}, …}      (JSON)
+///     indexes := {"email":{"form":"unique text","whole":true,"build":"0198…"}, …}      (JSON)
+///
+/// An index that is dropped is of the form "dropped" until its entries are gone. `build` is a new id whenever an index
+/// begins to be another one, empty if it is whole since the table's first use: what stood here never stands here again,
+/// but for {}, so no late request takes effect on a later build.
 ///
 /// Threads: all methods may be called from any thread. Errors: those of the store.
 class IndexCatalogue {
   public:
     struct State {
-        std::string form;    ///< form_of_index
-        bool whole = false;  ///< every row that there is has its entries
+        std::string form;        ///< form_of_index, or `dropped`
+        bool whole = false;      ///< every row that there is has its entries
+        std::string build = {};  ///< since when it has this form
         bool operator==(const State&) const = default;
     };
     using States = std::map<std::string, State>;  ///< by field
+    static constexpr std::string_view dropped = "dropped";
 
-    IndexCatalogue(store::ItemStore& store, const Runtime& runtime, Duration known_for)
-        : store_(store), runtime_(runtime), known_for_(known_for) {}
+    IndexCatalogue(transactions::Coordinator& coordinator, Duration known_for)
+        : coordinator_(coordinator), known_for_(known_for) {}
 
     /// Before the first row is read or written here. Of a table that is used for the first time by anybody, and has no
     /// rows, the indexes are whole.
     void meet(const RowTable& table);
-    /// ConfigError if this program would write rows without the right entries.
-    void check_writer(const RowTable& table);
+    /// ConfigError if this program would write rows without the right entries. The store is asked until then.
+    void check_writer(const RowTable& table, SteadyTime until);
     /// ConfigError if the index cannot answer.
-    void check_query(const RowTable& table, std::size_t index);
+    void check_query(const RowTable& table, std::size_t index, SteadyTime until = SteadyTime::max());
+    /// As they are now.
+    States read(const RowTable& table, SteadyTime until = SteadyTime::max());
     /// Makes of the states what `change` says; what they are then.
     States change(const RowTable& table, const std::function<void(States&)>& change);
 
   private:
+    /// The steady clock may stand still while the machine sleeps, the wall clock may be set.
+    struct Moment {
+        SteadyTime steady;
+        Time wall;
+    };
     struct Known {
         States states;
-        SteadyTime since;
+        Moment since;
     };
-    States read(const RowTable& table);
+    Moment moment() const;
+    std::optional<store::Item> item(const store::Key& key, SteadyTime until) const;
     void learn(const RowTable& table, Known known);
     bool know(const RowTable& table, const std::function<bool(const States&)>& is_fine) const;
 
-    store::ItemStore& store_;
-    const Runtime runtime_;
+    transactions::Coordinator& coordinator_;
     const Duration known_for_;
     mutable std::shared_mutex mutex_;
     std::map<std::string, Known, std::less<>> known_;  // by table; guarded by mutex_

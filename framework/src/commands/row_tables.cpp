@@ -53,8 +53,8 @@ void RowTables::add(const RowTable& table) {
     types_.add(table.type);
 }
 
-void RowTables::check_writer(const RowTable& table) {
-    if (!is_the_frameworks(table)) indexes_.check_writer(table);
+void RowTables::check_writer(const RowTable& table, SteadyTime until) {
+    if (!is_the_frameworks(table)) indexes_.check_writer(table, until);
 }
 
 std::set<std::string, std::less<>> RowTables::names() const {

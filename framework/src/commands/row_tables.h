@@ -18,8 +18,8 @@ namespace varve::detail {
 /// Threads: all methods may be called from any thread.
 class RowTables {
   public:
-    RowTables(store::ItemStore& store, const Runtime& runtime, Duration indexes_known_for)
-        : store_(store), indexes_(store, runtime, indexes_known_for) {}
+    RowTables(transactions::Coordinator& coordinator, Duration indexes_known_for)
+        : store_(coordinator.store()), indexes_(coordinator, indexes_known_for) {}
 
     /// ConfigError if another type's rows are in this table, InvalidError for a name that the framework uses itself;
     /// what ItemStore::ensure_table throws. Takes no lock for a table that was ensured before.
@@ -28,7 +28,7 @@ class RowTables {
     }
     std::set<std::string, std::less<>> names() const;
     /// ConfigError if this program would write rows without the entries that its indexes need.
-    void check_writer(const RowTable& table);
+    void check_writer(const RowTable& table, SteadyTime until);
     IndexCatalogue& indexes() { return indexes_; }
 
   private:

@@ -22,6 +22,7 @@ Workspace::Workspace(const World& world, std::string tx, Time since, SteadyTime 
       reservation_(reservation),
       reader_(world.coordinator, std::move(tx), since, until, reservation),
       ask_(ask),
+      until_(until),
       now_(world.coordinator.runtime().clock.get().now()) {}
 
 Touched& Workspace::touch(const AggregateType& type, std::string_view id, Also also) {
@@ -192,7 +193,7 @@ std::optional<std::string> Workspace::read(const RowTable& table, const RowKey& 
 void Workspace::write(const RowTable& table, const RowKey& key, std::optional<std::string> data) {
     const store::Key stored = stored_key(table, key);
     check_keeper(stored, true);
-    world_.row_tables.check_writer(table);
+    world_.row_tables.check_writer(table, until_);
     set_row(stored, std::move(data));
     if (!table.indexes.fields.empty()) indexed_.try_emplace(stored, Indexed{&table, false});
 }
@@ -214,7 +215,7 @@ void Workspace::erase_if_stale(const RowTable& table, std::size_t index, const R
     const std::optional<std::string> data = touch(entry).data;
     if (!data) return;
     const store::Key row = stored_key(table, decode_entry(entry, *data));
-    if (entries_of(table, row, touch(row).data)[index] == entry) return;
+    if (entries_left_by(table, row, touch(row).data)[index] == entry) return;
     erase_entry(key);
 }
 
@@ -261,8 +262,8 @@ void Workspace::keep_indexes(Uniques uniques) {
     for (const auto& [key, indexed] : indexed_) {
         const RowTable& table = *indexed.table;
         const TouchedRow& row = rows_.at(key);
-        const auto before = entries_of(table, key, row.seen.data);
-        const auto after = entries_of(table, key, row.data);
+        const Entries before = entries_left_by(table, key, row.seen.data);
+        const Entries after = entries_of(table, key, row.data);
         for (std::size_t i = 0; i < after.size(); ++i) {
             if (before[i] == after[i] && !indexed.anew) continue;
             if (before[i] && before[i] != after[i])
@@ -287,7 +288,7 @@ void Workspace::keep_indexes(Uniques uniques) {
             data = encode_entry(*entry.claimed_by);
             if (owner && data != seen && uniques == Uniques::checked) {
                 const store::Key other = stored_key(*entry.table, *owner);
-                const auto others = entries_of(*entry.table, other, touch(other).data);
+                const Entries others = entries_left_by(*entry.table, other, touch(other).data);
                 if (std::ranges::find(others, std::optional{key}) != others.end())
                     reject_not_unique(*entry.table, key, *entry.claimed_by, *owner);
             }
@@ -312,7 +313,7 @@ std::optional<StoredRow> Workspace::row_of(const RowTable& table, const IndexRan
 }
 
 std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange& range) {
-    world_.row_tables.indexes().check_query(table, range.index);
+    world_.row_tables.indexes().check_query(table, range.index, until_);
     keep_indexes(Uniques::not_yet_checked);
     const store::Key entry = entry_of_unique(table, range.index, range.first);
     const std::optional<std::string> data = touch(entry).data;
@@ -321,7 +322,7 @@ std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange
 }
 
 StoredPage Workspace::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
-    world_.row_tables.indexes().check_query(table, range.index);
+    world_.row_tables.indexes().check_query(table, range.index, until_);
     keep_indexes(Uniques::not_yet_checked);
     const PageOfRange page{query_of(table, range), options};
     RangeOfRows found = this->range(page.query(), page.enough());
@@ -372,7 +373,7 @@ std::size_t Workspace::refold(const AggregateType& type, std::string_view id) {
     reader_.read_ahead({.keys = before, .streams = {}});
     for (const store::Key& key : before) {
         const RowTable& table = *world_.projections.keeper_of(key.table)->own;
-        world_.row_tables.check_writer(table);
+        world_.row_tables.check_writer(table, until_);
         set_row(key, std::nullopt);
         if (!table.indexes.fields.empty()) indexed_.try_emplace(key, Indexed{&table, false});
     }

@@ -181,7 +181,6 @@ class Workspace final : public RowsOfTransaction {
     /// InvalidError if a projection keeps rows that this one belongs to, or says that it keeps rows, and the other does
     /// not go together with it.
     void check_keeper(const store::Key& key, bool writes) const;
-    /// The rows of an aggregate's own, each under the aggregate's id, that are not sorted.
     /// While a command is still deciding, a value may be on its way from one row to another.
     enum class Uniques { not_yet_checked, checked };
     void keep_indexes(Uniques uniques);
@@ -189,6 +188,7 @@ class Workspace final : public RowsOfTransaction {
                                         const RowKey& other);
     /// The row that the entry names, if it is the one that has it.
     std::optional<StoredRow> row_of(const RowTable& table, const IndexRange& range, const RowKey& key);
+    /// The rows of an aggregate's own, each under the aggregate's id, that are not sorted.
     std::vector<store::Key> own_rows(const AggregateType& type, std::string_view id) const;
     /// What is known of such a row because the aggregate is; nullptr: nothing.
     const transactions::Image* known_row(const store::Key& key) const;
@@ -202,6 +202,7 @@ class Workspace final : public RowsOfTransaction {
     transactions::Reservation* const reservation_;
     transactions::SettledReader reader_;
     const aggregates::Repository::Ask ask_;
+    const SteadyTime until_;
     const Time now_;
     Transaction transaction_{*this};
     std::vector<Metadata> commands_;

@@ -119,6 +119,20 @@ std::string sort_of(const IndexedField& field, const std::string& value, const s
     return sort;
 }
 
+/// For each of the table's indexes, however long; nullopt: the row has no value there.
+std::vector<std::optional<std::string>> sorts_of(const RowTable& table, const store::Key& row,
+                                                 const std::string& data) {
+    std::vector<std::optional<std::string>> sorts = table.indexes.values(row_key(row), data);
+    for (std::size_t i = 0; i < sorts.size(); ++i) {
+        if (sorts[i]) sorts[i] = sort_of(table.indexes.fields[i], *sorts[i], row);
+    }
+    return sorts;
+}
+
+store::Key entry(const RowTable& table, std::size_t index, std::string sort) {
+    return {std::string{index_rows.type.name}, partition_of(table, index), std::move(sort)};
+}
+
 }  // namespace
 
 const RowTable index_rows = row_table<IndexEntry>;
@@ -167,28 +181,40 @@ IndexRange entries_from(std::size_t index, const TextsFrom& texts) {
     return {.index = index, .first = first, .last = after_all_with(first), .descending = texts.descending};
 }
 
-std::vector<std::optional<store::Key>> entries_of(const RowTable& table, const store::Key& row,
-                                                  const std::optional<std::string>& data) {
-    std::vector<std::optional<store::Key>> entries(table.indexes.fields.size());
+Entries entries_of(const RowTable& table, const store::Key& row, const std::optional<std::string>& data) {
+    Entries entries(table.indexes.fields.size());
     if (!data) return entries;
-    const std::vector<std::optional<std::string>> values = table.indexes.values(row_key(row), *data);
+    const std::vector<std::optional<std::string>> sorts = sorts_of(table, row, *data);
     for (std::size_t i = 0; i < entries.size(); ++i) {
-        if (!values[i]) continue;
-        std::string sort = sort_of(table.indexes.fields[i], *values[i], row);
-        if (sort.size() > entry_bytes_max) {
-            throw InvalidError("the row " + store::to_string(row) + " takes " + std::to_string(sort.size()) +
+        if (!sorts[i]) continue;
+        if (sorts[i]->size() > entry_bytes_max) {
+            throw InvalidError("the row " + store::to_string(row) + " takes " + std::to_string(sorts[i]->size()) +
                                " bytes in the index " + name_of_index(table, i) + ", at most " +
                                std::to_string(entry_bytes_max) +
                                " are allowed: its value, and its key unless the index is unique. Index a shorter "
                                "field, such as a hash of this one");
         }
-        entries[i] = store::Key{std::string{index_rows.type.name}, partition_of(table, i), std::move(sort)};
+        entries[i] = entry(table, i, *std::move(sorts[i]));
     }
     return entries;
 }
 
+Entries entries_left_by(const RowTable& table, const store::Key& row, const std::optional<std::string>& data) try {
+    Entries entries(table.indexes.fields.size());
+    if (!data) return entries;
+    const std::vector<std::optional<std::string>> sorts = sorts_of(table, row, *data);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (sorts[i] && sorts[i]->size() <= entry_bytes_max) entries[i] = entry(table, i, *std::move(sorts[i]));
+    }
+    return entries;
+} catch (const CorruptionError&) {
+    return Entries(table.indexes.fields.size());
+} catch (const InvalidError&) {  // a number that is none
+    return Entries(table.indexes.fields.size());
+}
+
 store::Key entry_of_unique(const RowTable& table, std::size_t index, const std::string& sort) {
-    return {std::string{index_rows.type.name}, partition_of(table, index), sort};
+    return entry(table, index, sort);
 }
 
 store::Query query_of(const RowTable& table, const IndexRange& range) {
@@ -201,10 +227,9 @@ store::Query query_of(const RowTable& table, const IndexRange& range) {
 }
 
 bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row) {
-    const auto entry = entries_of(table, stored_key(table, row.key), row.data)[range.index];
-    if (!entry) return false;
-    const std::string& sort = std::get<std::string>(entry->sort);
-    return (range.first.empty() || sort >= range.first) && (range.last.empty() || sort <= range.last);
+    const auto sort = sorts_of(table, stored_key(table, row.key), row.data)[range.index];
+    return sort && sort->size() <= entry_bytes_max && (range.first.empty() || *sort >= range.first) &&
+           (range.last.empty() || *sort <= range.last);
 }
 
 std::string value_in(const store::Key& entry) {

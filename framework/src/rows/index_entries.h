@@ -39,14 +39,16 @@ std::string name_of_index(const RowTable& table, std::size_t index);
 /// What an index is, apart from its name, for those who compare: "unique text".
 std::string form_of_index(const IndexedField& field);
 
-/// One place in an index for each of the table's; nullopt: the row has none there. InvalidError naming the field, if a
-/// value is too long.
-std::vector<std::optional<store::Key>> entries_of(const RowTable& table, const store::Key& row,
-                                                  const std::optional<std::string>& data);
+/// One place in an index for each of the table's; nullopt: the row has none there.
+using Entries = std::vector<std::optional<store::Key>>;
+/// InvalidError naming the field, if a value is too long; CorruptionError if the row cannot be read.
+Entries entries_of(const RowTable& table, const store::Key& row, const std::optional<std::string>& data);
+/// Those that a row may have that somebody has written, perhaps without indexes: what cannot have an entry has none.
+Entries entries_left_by(const RowTable& table, const store::Key& row, const std::optional<std::string>& data);
 store::Key entry_of_unique(const RowTable& table, std::size_t index, const std::string& sort);
 /// All that the range may find.
 store::Query query_of(const RowTable& table, const IndexRange& range);
-/// Whether this is a row that the range asks for.
+/// Whether this is a row that the range asks for. CorruptionError if it cannot be read.
 bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row);
 
 /// The value of an entry, as people read it.
