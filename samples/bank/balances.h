@@ -2,9 +2,11 @@
 
 #include "account.h"
 
+#include <varve/rows/indexes.h>
+
 namespace bank {
 
-/// The read model: one row per account, to be listed and summed without reading any events.
+/// The read model: one row per account, to be listed, summed and found by owner without reading any events.
 struct Balance {
     static constexpr std::string_view table = "balances";
     std::string owner;
@@ -12,6 +14,7 @@ struct Balance {
     bool frozen = false;
     varve::Version version = 0;  ///< of the account's event that it was last changed by
 
+    using Indexes = varve::Indexes<varve::Index<&Balance::owner>>;
     bool operator==(const Balance&) const = default;
 };
 

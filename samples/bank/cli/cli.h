@@ -31,6 +31,7 @@ struct Cli {
 /// Each adds the commands of its file.
 void add_account_commands(CLI::App& app, Cli& cli);
 void add_reading_commands(CLI::App& app, Cli& cli);
+void add_accounts_commands(CLI::App& app, Cli& cli);
 void add_follow_command(CLI::App& app, Cli& cli);
 void add_projections_command(CLI::App& app, Cli& cli);
 void add_load_commands(CLI::App& app, Cli& cli);

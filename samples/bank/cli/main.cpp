@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
         ->capture_default_str();
     add_account_commands(app, cli);
     add_reading_commands(app, cli);
+    add_accounts_commands(app, cli);
     add_follow_command(app, cli);
     add_projections_command(app, cli);
     add_load_commands(app, cli);

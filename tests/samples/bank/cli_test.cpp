@@ -157,6 +157,66 @@ TEST_F(BankCli, balances_lists_the_read_model) {
     EXPECT_EQ(balances.accounts.size(), 2u);
 }
 
+struct ListedAccounts {
+    struct Row {
+        std::string owner;
+        Cents cents = 0;
+    };
+    struct One {
+        std::string account;
+        Row balance;
+        std::optional<varve::Time> since;
+    };
+    std::vector<One> accounts;
+    std::string next;
+};
+
+TEST_F(BankCli, accounts_are_listed_by_name_a_page_at_a_time) {
+    ASSERT_EQ(bank.run({"open", "adam"}).code, 0);
+    const auto first = bank.run_json<ListedAccounts>({"accounts", "--limit", "2"});
+    ASSERT_EQ(first.accounts.size(), 2u);
+    EXPECT_EQ(first.accounts[0].account, "adam");
+    EXPECT_EQ(first.accounts[1].account, "alice");
+    EXPECT_EQ(first.accounts[1].balance.owner, "Alice Smith");
+    EXPECT_EQ(first.accounts[1].balance.cents, 100'00);
+    EXPECT_TRUE(first.accounts[1].since);
+    const auto second = bank.run_json<ListedAccounts>({"accounts", "--limit", "2", "--next", first.next});
+    ASSERT_EQ(second.accounts.size(), 1u);
+    EXPECT_EQ(second.accounts[0].account, "bob");
+    EXPECT_EQ(second.next, "");
+
+    EXPECT_EQ(bank.run_json<ListedAccounts>({"accounts", "--starting-with", "a"}).accounts.size(), 2u);
+    EXPECT_EQ(bank.run_json<ListedAccounts>({"accounts", "--starting-with", "z"}).accounts.size(), 0u);
+    EXPECT_NE(bank.run({"accounts", "--limit", "1"}).output.find("repeat it with --next "), std::string::npos);
+    EXPECT_EQ(bank.run({"accounts", "--starting-with", "a", "--next", first.next}).code, 2);
+}
+
+TEST_F(BankCli, accounts_are_found_by_owner) {
+    ASSERT_EQ(bank.run({"open", "savings", "--owner", "Alice Smith"}).code, 0);
+    const auto found = bank.run_json<ListedAccounts>({"accounts", "--owner", "Alice Smith"});
+    ASSERT_EQ(found.accounts.size(), 2u);
+    EXPECT_EQ(found.accounts[0].account, "alice");
+    EXPECT_EQ(found.accounts[0].balance.cents, 100'00);
+    EXPECT_EQ(found.accounts[1].account, "savings");
+    EXPECT_EQ(bank.run_json<ListedAccounts>({"accounts", "--owner", "Alice"}).accounts.size(), 0u);
+    EXPECT_EQ(bank.run({"index"}).output, "the index of owners is whole; 0 of its entries had to be mended\n");
+}
+
+TEST_F(BankCli, a_store_of_a_bank_without_the_index_is_used_as_it_is_until_that_is_built) {
+    bank.tamper("DELETE FROM indexes");
+    bank.tamper(R"(UPDATE varve SET item = '{"indexes":"{}"}' WHERE name = 'rows balances')");
+    EXPECT_EQ(bank.run({"deposit", "bob", "1"}).code, 0);
+    EXPECT_EQ(bank.run_json<ListedAccounts>({"accounts"}).accounts.size(), 2u);
+    const auto refused = bank.run_json<Answer>({"accounts", "--owner", "Alice Smith"}, 2);
+    EXPECT_NE(refused.message.find("bank index"), std::string::npos) << refused.message;
+
+    EXPECT_EQ(bank.run({"index"}).output, "the index of owners is whole; 2 of its entries had to be mended\n");
+    const auto found = bank.run_json<ListedAccounts>({"accounts", "--owner", "Alice Smith"});
+    ASSERT_EQ(found.accounts.size(), 1u);
+    EXPECT_EQ(found.accounts[0].account, "alice");
+    EXPECT_EQ(bank.run({"check"}).code, 0);
+}
+
 TEST_F(BankCli, turnover_lists_what_was_paid_in_and_out_on_each_day) {
     struct Day {
         std::string day;
