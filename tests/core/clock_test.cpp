@@ -1,6 +1,9 @@
 #include <varve/core/clock.h>
 #include <varve/core/error.h>
 
+#include <atomic>
+#include <thread>
+
 #include <gtest/gtest.h>
 
 namespace varve {
@@ -49,6 +52,18 @@ TEST(Clock, a_stop_request_ends_a_sleep) {
     const Time before = Clock::system().now();
     Clock::system().sleep_for(1h, stop.get_token());
     EXPECT_LT(Clock::system().now() - before, 10min);
+}
+
+TEST(Clock, a_sleep_for_ever_ends_when_it_is_asked_to) {
+    std::stop_source stop;
+    std::atomic<bool> asked = false;
+    const std::jthread asks{[&] {
+        Clock::system().sleep_for(20ms);
+        asked = true;
+        stop.request_stop();
+    }};
+    Clock::system().sleep_for(Duration::max(), stop.get_token());
+    EXPECT_TRUE(asked);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <varve/core/clock.h>
 #include <varve/core/error.h>
 
+#include <algorithm>
 #include <charconv>
 #include <condition_variable>
 #include <cstdio>
@@ -29,7 +30,9 @@ class SystemClock final : public Clock {
                                              wake.notify_one();
                                          }};
         std::unique_lock lock{mutex};
-        wake.wait_for(lock, duration, [&] { return stopped; });
+        // The standard library counts in nanoseconds, and overflows where somebody sleeps for ever.
+        constexpr Duration longest = std::chrono::hours{24 * 365 * 100};
+        wake.wait_for(lock, std::min(duration, longest), [&] { return stopped; });
     }
 };
 

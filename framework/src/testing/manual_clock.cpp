@@ -22,7 +22,8 @@ void ManualClock::sleep_for(Duration duration, std::stop_token stop) {
         steady_now_ += duration;
         return;
     }
-    const SteadyTime end = steady_now_ + duration;
+    const Duration left = SteadyTime::max() - steady_now_;
+    const SteadyTime end = duration < left ? steady_now_ + duration : SteadyTime::max();
     ++sleepers_;
     fell_asleep_.notify_all();
     moved_.wait(lock, stop, [&] { return steady_now_ >= end; });
