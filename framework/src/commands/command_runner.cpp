@@ -147,6 +147,20 @@ void CommandRunner::prepare(Attempt& attempt, Climb& climb) const {
     if (attempt.is_first()) return;
     SettledReader reader{world_.coordinator, attempt.id, attempt.since, attempt.until};
     attempt.ids = read_id_slots(attempt.commands, reader);
+    announce(attempt.ids);
+}
+
+void CommandRunner::announce(const std::vector<IdSlot>& ids) const {
+    if (!world_.coordinator.announces()) return;
+    for (const IdSlot& id : ids) {
+        if (!id.ended_before || !*id.ended_before) continue;
+        const Receipt& receipt = **id.ended_before;
+        std::vector<store::Key> slots;
+        for (const Receipt::Written& written : receipt.written)
+            slots.push_back(slot_key(written.stream, written.version));
+        world_.coordinator.announce(receipt.transaction, slots);
+        followers_.wake();
+    }
 }
 
 CommandRunner::Fate CommandRunner::decide(Workspace& work, const Command& command) const {

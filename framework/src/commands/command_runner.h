@@ -79,6 +79,8 @@ class CommandRunner {
     std::optional<transactions::Conflict> attempt(Attempt& attempt, Climb& climb);
     /// Reserves if it is time to; reads what its commands' ids tell.
     void prepare(Attempt& attempt, Climb& climb) const;
+    /// For what will be acknowledged once more: who wrote it may have died before it could.
+    void announce(const std::vector<IdSlot>& ids) const;
     Fate decide(Workspace& work, const Command& command) const;
     /// Runs the commands' bodies, each on what those before it have decided. False: not all of them could be decided
     /// together, and `work` may have traces of the next one; once more, with those that could.

@@ -55,13 +55,17 @@ bool Coordinator::marks_done() const {
 Verdict Coordinator::resolve(const TransactionHandle& transaction) {
     const Claim claim = claim_of(transaction);
     const Verdict verdict = resolver_.resolve(claim);
-    if (announces_ && verdict == Verdict::committed) {
-        // Its owner may have died before it could.
-        const store::Write bell = ring(bell_for(claim.tx, claim.primary));
-        const store::WriteAnswer answer = store_.write({&bell, 1}).front();
+    if (verdict == Verdict::committed) announce(claim.tx, {&claim.primary, 1});
+    return verdict;
+}
+
+void Coordinator::announce(const std::string& tx, std::span<const store::Key> slots) {
+    if (!announces_ || slots.empty()) return;
+    std::vector<store::Write> bells;
+    for (const store::Key& slot : slots) bells.push_back(ring(bell_for(tx, slot)));
+    for (const store::WriteAnswer& answer : store_.write(bells)) {
         if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
     }
-    return verdict;
 }
 
 void Coordinator::let_go(std::vector<store::Write> undoes) {

@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -63,6 +64,10 @@ class Coordinator {
     /// CorruptionError for what is met and cannot be read.
     std::variant<Conflict, Commit> commit(const Plan& plan, const std::string& tx, Time since,
                                           SteadyTime until = SteadyTime::max());
+
+    /// Announces slots that `tx` has committed, where its owner may have died before it could: before somebody else
+    /// acknowledges them. Nothing where commits are not announced. Errors: those of the store.
+    void announce(const std::string& tx, std::span<const store::Key> slots);
 
     /// Undoes what a transaction has left that is certain never to commit: at once, or if the store does not answer, in
     /// the background for as long as it may take.
