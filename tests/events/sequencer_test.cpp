@@ -225,22 +225,19 @@ TEST_F(Sequenced, a_sequencer_that_sleeps_over_its_watermarks_does_not_lower_the
     EXPECT_EQ(places(*store), (Places{"account-a/1", "account-a/2", "account-b/1", "account-a/3"}));
 }
 
+/// Of a batch only the first write gets through; where that is a bell, none.
+struct BellsAreLost final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
+        std::vector<store::WriteAnswer> answers(writes.size(), Failure{ErrorKind::unavailable, true, "out of order"});
+        if (writes.front().key.table != bells_table().name) answers.front() = inner().write(writes.first(1)).front();
+        return answers;
+    }
+};
+
 TEST_F(Sequenced, what_its_owner_never_acknowledged_and_learns_to_be_committed_is_announced) {
     Application bank{store, options()};
-    struct Bells final : testing::PassingStore {
-        using PassingStore::PassingStore;
-        std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
-            std::vector<store::WriteAnswer> answers = inner().write(writes.first(1));
-            for (std::size_t i = 1; i < writes.size(); ++i)
-                answers.emplace_back(Failure{ErrorKind::unavailable, true, "out of order"});
-            if (writes.front().key.table == bells_table().name && are_lost)
-                answers.front() = Failure{ErrorKind::unavailable, true, "out of order"};
-            return answers;
-        }
-        bool are_lost = true;
-    };
-    const auto bells = std::make_shared<Bells>(store);
-    Application unlucky{bells, options({.transactions = {.answer_time_max = 1s}})};
+    Application unlucky{std::make_shared<BellsAreLost>(store), options({.transactions = {.answer_time_max = 1s}})};
     try {
         deposit(unlucky, "a");
         FAIL() << "it was acknowledged";
@@ -250,6 +247,81 @@ TEST_F(Sequenced, what_its_owner_never_acknowledged_and_learns_to_be_committed_i
     }
     put_in_order();
     EXPECT_EQ(places(*store), Places{"account-a/1"});
+}
+
+TEST_F(Sequenced, what_is_acknowledged_to_who_repeats_it_under_its_id_is_announced) {
+    const ApplicationOptions impatient =
+        options({.transactions = {.strategy = Strategy::protocol, .answer_time_max = 1s}});
+    Application bank{store, options()};
+    Application unlucky{std::make_shared<BellsAreLost>(store), impatient};
+    const CommandOptions once{.command_id = "once"};
+    EXPECT_THROW(deposit(unlucky, "a", once), InDoubtError);
+    put_in_order();
+    EXPECT_EQ(places(*store), Places{}) << "nobody has rung";
+    EXPECT_THROW(deposit(unlucky, "a", once), UnavailableError) << "nor can it be acknowledged so";
+    EXPECT_TRUE(deposit(bank, "a", once).repeated);
+    later.drain();
+    put_in_order();
+    EXPECT_EQ(places(*store), Places{"account-a/1"});
+    EXPECT_EQ(standing_bells(*store), 0u);
+}
+
+/// Does not show yet what was written there.
+struct LateStore final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
+        std::vector<std::optional<store::Item>> items = inner().read(keys);
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            if (is_late(keys[i])) items[i].reset();
+        }
+        return items;
+    }
+    store::Page query(const store::Query& query) override {
+        store::Page page = inner().query(query);
+        std::erase_if(page.records, [&](const store::Record& record) { return is_late(record.key); });
+        return page;
+    }
+    bool is_late(const store::Key& key) const { return late == key.partition && key.table == events_table().name; }
+    std::string late;  // stream
+};
+
+TEST_F(Sequenced, a_slot_of_an_atomic_request_that_shows_a_moment_later_is_waited_for) {
+    const auto lagging = std::make_shared<LateStore>(store);
+    Coordinator of_another{*lagging, {.clock = clock}, later, {}, true};
+    Sequencer reads_early{of_another};
+    Application bank{store, options()};
+    const auto deposits = [&](const CommandOptions& options) {
+        const auto body = [](Transaction& tx) {
+            for (const char* id : {"a", "b"}) tx.execute<Account>(id, Deposit{1});
+        };
+        ASSERT_EQ(bank.transact(body, options).value().path, Path::native);
+    };
+    deposits({});
+    deposits({.command_id = "c-1"});
+    lagging->late = "account-b";
+    for (int i = 0; i < 3; ++i) {
+        while (reads_early.round()) {
+        }
+        clock.advance(coordinator.options().lease);
+    }
+    EXPECT_EQ(places(*store), (Places{"account-a/1", "account-a/2"}));
+    EXPECT_EQ(standing_bells(*store), 2u);
+    lagging->late.clear();
+    while (reads_early.round()) {
+    }
+    EXPECT_EQ(places(*store), (Places{"account-a/1", "account-a/2", "account-b/1", "account-b/2"}));
+    EXPECT_EQ(standing_bells(*store), 0u);
+}
+
+TEST_F(Sequenced, a_bell_of_an_atomic_request_that_was_refused_waits_for_nothing) {
+    Bell refused = bell_of("refused", slot_key("account-a", 1), 0);
+    refused.beside = {slot_key("account-b", 1)};
+    static_cast<void>(store->write(std::vector{ring(refused)}));
+    Application bank{store, options()};
+    deposit(bank, "a");
+    put_in_order();
+    EXPECT_EQ(places(*store), Places{"account-a/1"});
+    EXPECT_EQ(standing_bells(*store), 0u);
 }
 
 /// Writers and sequencers take turns at random, each of them stops at some request of some turn, and of what it sends
@@ -445,6 +517,59 @@ TEST_F(Sequenced, what_cannot_be_read_stops_no_other_stream) {
     static_cast<void>(store->write(foreign));
     put_in_order();
     EXPECT_EQ(places(*store), Places{"account-a/1"});
+}
+
+TEST_F(Sequenced, a_watermark_that_cannot_be_read_stops_no_other_stream_and_no_scan) {
+    Application bank{store, options()};
+    for (const char* id : {"a", "b", "c"}) deposit(bank, id);
+    const store::Write damaged{watermark_key("account-b"), store::Put{{{"version", "unheard of"}}}};
+    static_cast<void>(store->write({&damaged, 1}));
+    put_in_order();
+    Places seen = places(*store);
+    std::ranges::sort(seen);
+    EXPECT_EQ(seen, (Places{"account-a/1", "account-c/1"}));
+    EXPECT_EQ(standing_bells(*store), 1u);
+    EXPECT_TRUE(bank.settle(1min));
+}
+
+TEST_F(Sequenced, what_can_never_be_settled_keeps_no_other_bells) {
+    const auto hooked = std::make_shared<HookedStore>(store);
+    Coordinator of_another{*hooked, {.clock = clock}, later, {}, true};
+    Sequencer another{of_another};
+    Application bank{store, options()};
+    deposit(bank, "a");
+    const Claim dead{.tx = "dead",
+                     .primary = slot_key("account-z", 1),
+                     .primary_epoch = 0,
+                     .lease = clock.now(),
+                     .priority = clock.now(),
+                     .lease_length = {}};
+    const store::Key stuck = slot_key("account-b", 1);
+    static_cast<void>(store->write(std::vector{prepare_slot(stuck, 0, dead, {}), ring(bell_of("x", stuck, 0))}));
+    hooked->after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        for (std::size_t i = 0; i < writes.size(); ++i) {
+            if (writes[i].key == stuck) answers[i] = Failure{ErrorKind::invalid, false, "too large"};
+        }
+    };
+    for (int i = 0; i < 2; ++i) {
+        while (another.round()) {
+        }
+        clock.advance(coordinator.options().lease);
+    }
+    EXPECT_EQ(standing_bells(*store), 1u) << "its own";
+}
+
+TEST_F(Sequenced, a_piece_of_the_log_fits_into_an_item_whatever_the_streams_are_called) {
+    const auto small = std::make_shared<UnorderedStore>(open("memory:?item_bytes_max=20000"));
+    Application bank{small, options()};
+    const std::string long_name(500, '\x01');
+    for (int i = 0; i < 30; ++i) deposit(bank, long_name + std::to_string(i));
+    Coordinator of_small{*small, {.clock = clock}, later, {}, true};
+    Sequencer one{of_small};
+    while (one.round()) {
+    }
+    EXPECT_EQ(places(*small).size(), 30u);
+    EXPECT_EQ(standing_bells(*small), 0u);
 }
 
 TEST(WhetherEventsAreFollowed, is_said_once_for_a_store) {

@@ -10,6 +10,8 @@
  * was over once is over for ever, so whoever saw that may remove the bell at any later time. -DRUN: a lane rings once,
  * ahead, for two slots that it writes one after the other. `world` also holds the bells, their removals, the watermarks, and an
  * append whose sequencer does not wait for it.
+ * -DNATIVE: a transaction is one atomic request of its slots and its bell. The store decides it in one step, and from then on
+ * takes no other write of these items; what it has written shows one by one.
  * With ORDERED, the store shows each slot at the place of its last change, and a consumer follows that.
  *
  *   F1 a committed slot appears once, at one place that never changes
@@ -61,7 +63,18 @@ byte gSeen;                                   /* ghost: slots that have appeared
 hidden byte x, y, z;
 hidden byte F1, F2, F3, F4, F5;
 
+#ifdef NATIVE
+byte dec;                                     /* atomic requests that were applied */
+byte hid, hidbell;                            /* the slots, and the bells, of these that do not show yet */
+#define NAT(a) (NP(a)>1)
+#define OPEN(k) (!IN(hid,k))                  /* a write gets through */
+#define ALLSHOW(a) (!IN(hid,K(a,0)) && !IN(hid,K(a,1)) && !IN(hidbell,a))
+#else
+#define NAT(a) false
+#define OPEN(k) true
+#endif
 #define FREEAT(k,e) (s[k].st==FREE && s[k].ep==(e))
+#define CAN_DECIDE(a) (UNDECIDED(a) && FREEAT(K(a,1),E(a,1)) && OPEN(K(a,0)) && OPEN(K(a,1)))
 #define COMMITTED(a) (s[K(a,0)].st==COMM && s[K(a,0)].by==a)
 #define UNDECIDED(a) FREEAT(K(a,0),E(a,0))
 #define IN(set,k) (((set)>>(k))&1)
@@ -94,10 +107,14 @@ byte items, newest;                           /* the log: how many items; the la
 #else
 #define TOP(a) K(a,0)
 #endif
-#ifdef ONLYPRIMARY     /* mutation: the other participants of a committed primary are not followed from there */
-#define FOLLOWED(k) true
+#if defined(NATIVE) && defined(VOIDS) /* mutation: what is free beside a committed slot is taken for reserved in vain */
+#define FOLLOWED(a,k) (s[k].by!=a || NP(a)<2 || LOGGED(K(a,1)) || s[K(a,1)].st==FREE)
+#elif defined(NATIVE)  /* the others are listed in its own bell only */
+#define FOLLOWED(a,k) (s[k].by!=a || NP(a)<2 || LOGGED(K(a,1)))
+#elif defined(ONLYPRIMARY) /* mutation: the other participants of a committed primary are not followed from there */
+#define FOLLOWED(a,k) true
 #else
-#define FOLLOWED(k) (K(s[k].by,0)!=k || NP(s[k].by)<2 || LOGGED(K(s[k].by,1)))
+#define FOLLOWED(a,k) (K(s[k].by,0)!=k || NP(s[k].by)<2 || LOGGED(K(s[k].by,1)))
 #endif
 #define FENCED(k,e) (s[k].st==FREE && s[k].ep>(e))
 #ifdef NOFENCE         /* mutation: a bell goes when it has stood for long, without a fence */
@@ -106,9 +123,9 @@ byte items, newest;                           /* the log: how many items; the la
 #define LATE(k,e) FENCED(k,e)
 #endif
 #ifdef UNLOGGED        /* mutation: it goes when its slot is there, in the log or not */
-#define DEALT(k) (s[k].st==COMM)
+#define DEALT(a,k) (s[k].st==COMM)
 #else
-#define DEALT(k) (LOGGED(k) && FOLLOWED(k))
+#define DEALT(a,k) (LOGGED(k) && FOLLOWED(a,k))
 #endif
 #if defined(RUN)       /* the same bell for the whole run, while nothing is refused and on slots that nobody has touched */
 #define RINGS(a) ((a)<NO)
@@ -118,7 +135,7 @@ byte items, newest;                           /* the log: how many items; the la
 #define RINGS(a) true
 #endif
 /* nothing that the bell announces can still appear */
-#define OVER(a) (LATE(K(a,0),E(a,0)) || (DEALT(K(a,0)) && (TOP(a)==K(a,0) || LATE(TOP(a),0) || DEALT(TOP(a)))))
+#define OVER(a) (LATE(K(a,0),E(a,0)) || (DEALT(a,K(a,0)) && (TOP(a)==K(a,0) || LATE(TOP(a),0) || DEALT(a,TOP(a)))))
 
 inline check() { d_step {
   x=0;
@@ -151,6 +168,10 @@ inline appears(k) {                                             /* the checks of
 inline do_prepare(a) { s[K(a,1)].st=PEND; s[K(a,1)].by=a; changed(K(a,1)) }
 inline do_commit(a) { s[K(a,0)].st=COMM; s[K(a,0)].by=a; changed(K(a,0)); check() }
 inline do_fence(k) { s[k].ep++; changed(k) }
+#ifdef NATIVE
+inline do_decide(a) { dec=dec|B(a); hid=hid|B(K(a,0))|B(K(a,1)); if :: !IN(bell,a) -> hidbell=hidbell|B(a) :: else fi }
+inline do_show(a,k) { hid=hid&(255-B(k)); s[k].st=COMM; s[k].by=a; changed(k); check() }
+#endif
 inline do_finalise(a) { s[K(a,1)].st=COMM; changed(K(a,1)) }
 inline do_undo(a) { s[K(a,1)].st=FREE; s[K(a,1)].ep++; changed(K(a,1)) }
 
@@ -180,6 +201,31 @@ again:
   atomic {
     decide(a);
     if :: ok -> sent=sent|B(a) :: else -> goto stop fi; ok=0 };
+#ifdef NATIVE
+  if
+  :: NAT(a) ->
+     com=com|B(a);
+     if
+     :: atomic { CAN_DECIDE(a) -> do_decide(a) };
+        if
+        :: ALLSHOW(a) -> goto answered
+        :: skip                                                 /* the answer got lost */
+        fi
+     :: skip                                                    /* refused, or the answer got lost */
+     fi;
+     atomic {
+       if
+       :: COMMITTED(a) -> skip
+       :: UNDECIDED(a) && OPEN(K(a,0)) -> do_fence(K(a,0)); goto aborted
+       :: !COMMITTED(a) && !UNDECIDED(a) -> goto aborted
+       fi };
+     atomic { !IN(hidbell,a) -> bell=bell|B(a) };
+answered:
+     atomic { gAck=gAck|B(a); sawC=sawC|B(a); check() };
+     goto stop
+  :: else
+  fi;
+#endif
 write:
   if
   :: NP(a)<2
@@ -188,14 +234,14 @@ write:
   fi;
   com=com|B(a);
   if
-  :: atomic { UNDECIDED(a) -> do_commit(a) }
+  :: atomic { UNDECIDED(a) && OPEN(K(a,0)) -> do_commit(a) }
   :: skip                                                       /* refused, or the answer got lost */
   fi;
   atomic {
     if
     :: COMMITTED(a) -> skip
-    :: UNDECIDED(a) -> do_fence(K(a,0)); goto aborted
-    :: else -> goto aborted
+    :: UNDECIDED(a) && OPEN(K(a,0)) -> do_fence(K(a,0)); goto aborted
+    :: !COMMITTED(a) && !UNDECIDED(a) -> goto aborted
     fi };
 #ifndef ORDERED
 #ifdef ACKFIRST        /* mutation: the bell comes after the acknowledgement */
@@ -227,10 +273,20 @@ stop: skip
 }
 
 #define CAN(c,w) :: atomic { (c) -> w }
+#ifdef NATIVE
+#define ATOMIC_REQUEST(a) \
+  CAN((com&B(a)) && NAT(a) && CAN_DECIDE(a), do_decide(a)) \
+  CAN((dec&B(a)) && IN(hid,K(a,0)), do_show(a,K(a,0))) \
+  CAN((dec&B(a)) && IN(hid,K(a,1)), do_show(a,K(a,1))) \
+  CAN(IN(hidbell,a), hidbell=hidbell&(255-B(a)); bell=bell|B(a); check())
+#else
+#define ATOMIC_REQUEST(a)
+#endif
 #define PROTOCOL(a) \
-  CAN((sent&B(a)) && NP(a)>1 && FREEAT(K(a,1),E(a,1)), do_prepare(a)) \
-  CAN((com&B(a)) && UNDECIDED(a), do_commit(a)) \
-  CAN((sent&B(a)) && UNDECIDED(a), do_fence(K(a,0))) \
+  ATOMIC_REQUEST(a) \
+  CAN((sent&B(a)) && NP(a)>1 && !NAT(a) && FREEAT(K(a,1),E(a,1)), do_prepare(a)) \
+  CAN((com&B(a)) && !NAT(a) && UNDECIDED(a) && OPEN(K(a,0)), do_commit(a)) \
+  CAN((sent&B(a)) && UNDECIDED(a) && OPEN(K(a,0)), do_fence(K(a,0))) \
   CAN((sent&B(a)) && NP(a)>1 && !(sawC&B(a)) && COMMITTED(a), sawC=sawC|B(a)) \
   CAN((sent&B(a)) && NP(a)>1 && !(sawA&B(a)) && !COMMITTED(a) && !UNDECIDED(a), sawA=sawA|B(a)) \
   CAN((sawC&B(a)) && NP(a)>1 && s[K(a,1)].st==PEND && s[K(a,1)].by==a, do_finalise(a)) \
@@ -292,7 +348,7 @@ inline remove(a) { bell=bell&(255-B(a)) }
 #define FENCE_RUN(a)
 #endif
 #define FEED(a) FENCE_RUN(a) \
-  CAN((sent&B(a)) && RINGS(a) && !(bell&B(a)), bell=bell|B(a)) \
+  CAN((sent&B(a)) && RINGS(a) && !(bell&B(a)) && (!NAT(a) || (sawC&B(a))), bell=bell|B(a)) \
   CAN((bell&B(a)) && !(gone&B(a)) && OVER(a), gone=gone|B(a)) \
   CAN((gone&B(a)) && (bell&B(a)), remove(a); check())
 #ifdef LOWERS          /* mutation: a watermark is set, not raised */

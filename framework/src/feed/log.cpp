@@ -71,6 +71,11 @@ store::Position LogItem::last() const {
                            [](store::Position sum, const Run& run) { return sum + run.size(); });
 }
 
+std::size_t stored_bytes(const Run& run) {
+    constexpr std::size_t numbers_and_names_bytes = 80;
+    return json::quote(run.stream).size() + numbers_and_names_bytes;
+}
+
 void ensure_log_tables(store::ItemStore& store) {
     store.ensure_table(bells_table());
     store.ensure_table(log_table());

@@ -37,8 +37,10 @@ struct LogItem {
 
 /// Slots in one item, at most: what a reader has to go through for one of them.
 constexpr std::size_t slots_in_item_max = 1000;
-/// Of the names of streams in one item, at most.
+/// Of the list of slots in one item, at most, as it is stored.
 constexpr std::size_t log_item_bytes_max = std::size_t{64} << 10;
+/// What a run takes of that, at most.
+std::size_t stored_bytes(const Run& run);
 
 void ensure_log_tables(store::ItemStore& store);
 bool is_log_table(std::string_view table);

@@ -2,10 +2,12 @@
 
 #include "core/planted_faults.h"
 #include "transactions/in_turn.h"
+#include "transactions/settler.h"
 
 #include <varve/core/error.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace varve::feed {
@@ -90,13 +92,14 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
     const Bell& bell = standing.bell;
     const Slot slot = decode_slot(bell.slot, item);
     if (const auto* committed = std::get_if<Committed>(&slot)) {
-        std::vector<store::Key> slots = coordinator_.resolver().participants(*committed);
-        if (planted(PlantedFault::the_other_participants_are_not_put_in_order)) slots.clear();
-        slots.push_back(bell.slot);
-        if (!planted(PlantedFault::what_stands_beside_is_not_put_in_order))
-            slots.insert(slots.end(), bell.beside.begin(), bell.beside.end());
-        std::erase_if(slots, [](const store::Key& key) { return !is_followed(key); });
-        standing.slots = std::move(slots);
+        standing.listed = coordinator_.resolver().participants(*committed);
+        if (planted(PlantedFault::the_other_participants_are_not_put_in_order)) standing.listed.clear();
+        std::erase_if(standing.listed, [](const store::Key& key) { return !is_followed(key); });
+        standing.slots = standing.listed;
+        if (is_followed(bell.slot)) standing.slots.push_back(bell.slot);
+        const bool is_its_own = committed->write_id == tx_of(bell);  // else its atomic request was refused
+        if (is_its_own && !planted(PlantedFault::what_stands_beside_is_not_put_in_order))
+            std::ranges::copy_if(bell.beside, std::back_inserter(standing.slots), is_followed);
         standing.is_over = standing.slots.empty();
     } else if (const auto* free = std::get_if<Free>(&slot)) {
         if (free->epoch > bell.epoch) {
@@ -127,7 +130,13 @@ void Sequencer::read_watermarks(const std::vector<Standing>& bells) {
     std::vector<store::Key> keys;
     for (const std::string& stream : streams) keys.push_back(watermark_key(stream));
     const std::vector<std::optional<store::Item>> items = store_.read(keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) watermarks_.emplace(keys[i].partition, watermark(keys[i], items[i]));
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        try {
+            watermarks_.emplace(keys[i].partition, watermark(keys[i], items[i]));
+        } catch (const CorruptionError& error) {
+            report(error.what());  // its stream stays behind
+        }
+    }
 }
 
 bool Sequencer::is_logged(const store::Key& slot) const {
@@ -138,14 +147,15 @@ bool Sequencer::is_logged(const store::Key& slot) const {
 void Sequencer::look_for_void(const std::vector<Standing>& bells) {
     std::set<store::Key> others;
     for (const Standing& one : bells) {
-        for (const store::Key& slot : one.slots) {
+        for (const store::Key& slot : one.listed) {
             if (slot != one.bell.slot && !is_logged(slot)) others.insert(slot);
         }
     }
     const std::vector<store::Key> keys(others.begin(), others.end());
     read_in_turn(store_, keys, [&](std::size_t i, std::optional<store::Item> item) {
         try {
-            // Each was claimed before the transaction committed: what is free now was reserved in vain.
+            // Each was claimed before the transaction committed: what is free now was reserved in vain. Not so in an
+            // atomic request: there, what is free now does not show yet.
             if (std::holds_alternative<Free>(decode_slot(keys[i], item))) void_.insert(keys[i]);
             if (item && claim_on(keys[i], *item)) claimed_.emplace(keys[i], std::move(*item));
         } catch (const CorruptionError& error) {
@@ -159,10 +169,9 @@ std::vector<Run> Sequencer::new_runs(const std::vector<Standing>& bells) {
     std::set<std::string> asked;
     for (const Standing& one : bells) {  // the oldest first
         for (const store::Key& slot : one.slots) {
-            if (is_logged(slot) || !asked.insert(slot.partition).second) continue;
-            queries.push_back({.table = events_table().name,
-                               .partition = slot.partition,
-                               .first = watermarks_.at(slot.partition) + 1});
+            const auto after = watermarks_.find(slot.partition);
+            if (after == watermarks_.end() || is_logged(slot) || !asked.insert(slot.partition).second) continue;
+            queries.push_back({.table = events_table().name, .partition = slot.partition, .first = after->second + 1});
         }
     }
     if (queries.empty()) return {};
@@ -197,12 +206,14 @@ std::vector<Run> Sequencer::new_runs(const std::vector<Standing>& bells) {
 }
 
 void Sequencer::append(std::vector<Run> runs) {
+    const std::size_t bytes_max = std::min(log_item_bytes_max, store_.capabilities().item_bytes_max / 2);
     LogItem item{.first = *end_ + 1, .runs = {}};
     std::size_t slots = 0;
     std::size_t bytes = 0;
     for (Run& run : runs) {
         const std::size_t room = slots_in_item_max - slots;
-        if (room == 0 || (bytes > 0 && bytes + run.stream.size() > log_item_bytes_max)) {
+        const std::size_t size = stored_bytes(run);
+        if (room == 0 || (bytes > 0 && bytes + size > bytes_max)) {
             has_more_ = true;
             break;
         }
@@ -211,7 +222,7 @@ void Sequencer::append(std::vector<Run> runs) {
             has_more_ = true;
         }
         slots += run.size();
-        bytes += run.stream.size();
+        bytes += size;
         item.runs.push_back(std::move(run));
     }
     if (planted(PlantedFault::watermarks_are_raised_before_the_log)) raise(item.runs);
@@ -243,22 +254,8 @@ bool Sequencer::settle() {
         has_settled = has_settled || std::holds_alternative<store::Applied>(answer);
     std::vector<Resolver::Claimed> claimed;
     for (const auto& [key, item] : claimed_) claimed.push_back({key, item});
-    const auto settle_some = [&](std::span<const Resolver::Claimed> some) {
-        for (const Verdict verdict : coordinator_.resolver().settle(some))
-            has_settled = has_settled || verdict != Verdict::undecided;
-    };
-    try {
-        if (!claimed.empty()) settle_some(claimed);
-    } catch (const CorruptionError&) {
-        for (const Resolver::Claimed& one : claimed) {
-            try {
-                settle_some({&one, 1});
-            } catch (const CorruptionError& error) {
-                report(error.what());
-            }
-        }
-    }
-    return has_settled;
+    const auto report = [&](const Error& error) { this->report(error.what()); };
+    return settle_each(coordinator_.resolver(), claimed, report) > 0 || has_settled;
 }
 
 void Sequencer::remove(const std::vector<Standing>& bells) {

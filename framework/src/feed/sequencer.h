@@ -44,8 +44,9 @@ class Sequencer {
     /// One that stands, and the slots that it announces.
     struct Standing {
         transactions::Bell bell;
-        std::vector<store::Key> slots = {};  ///< once it is known that it has committed
-        bool is_over = false;                ///< nothing can appear any more
+        std::vector<store::Key> slots = {};   ///< once it is known that it has committed
+        std::vector<store::Key> listed = {};  ///< of these: claimed before that, as its primary says
+        bool is_over = false;                 ///< nothing can appear any more
     };
 
     void begin_anew();
@@ -56,7 +57,7 @@ class Sequencer {
     bool is_logged(const store::Key& slot) const;
     /// What stands above the watermarks of the streams of those that are not in the log yet.
     std::vector<Run> new_runs(const std::vector<Standing>& bells);
-    /// The other slots of a transaction: which of them are nobody's, and will not appear.
+    /// The other slots of a transaction: which of them were reserved in vain, and will not appear.
     void look_for_void(const std::vector<Standing>& bells);
     bool settle();
     void append(std::vector<Run> runs);

@@ -60,6 +60,10 @@ Bell bell_for(const std::string& tx, store::Key slot) {
     return {.name = tx + "@" + std::to_string(fnv1a(slot.partition)) + "?", .slot = std::move(slot)};
 }
 
+std::string_view tx_of(const Bell& bell) {
+    return std::string_view{bell.name}.substr(0, bell.name.rfind('@'));
+}
+
 store::Write ring(const Bell& bell) {
     // It always holds. A store may order only those writes that have a condition.
     return {key_of(bell), store::Put{item_of(bell)}, !store::item_exists() || store::exists(stream_attribute)};

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace varve::transactions {
@@ -19,8 +20,9 @@ namespace varve::transactions {
 //
 // the slot that commits and the epoch at which it was expected to be free. The other slots of a transaction are found
 // in what is committed there; those of an atomic request, which leaves no list, are in `beside`, as a list of
-// participants. An attempt that meets another epoch rings anew: a late copy of the first bell must not take the place
-// of the second.
+// participants. They mean something only if this very attempt has committed; then all of them appear, but a store that
+// shows the parts of an atomic request one by one may show some a moment later. An attempt that meets another epoch
+// rings anew: a late copy of the first bell must not take the place of the second.
 
 const store::TableSchema& bells_table();
 
@@ -38,6 +40,9 @@ struct Bell {
 Bell bell_of(const std::string& tx, store::Key slot, Epoch epoch);
 /// That which others ring for `slot`, which `tx` has committed, where its owner may have died before it could.
 Bell bell_for(const std::string& tx, store::Key slot);
+
+/// The attempt that it announces.
+std::string_view tx_of(const Bell& bell);
 
 /// Rings it, or once more.
 store::Write ring(const Bell& bell);

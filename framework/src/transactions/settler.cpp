@@ -30,6 +30,22 @@ bool concerns_one_item(const Error& error) {
 
 }  // namespace
 
+std::size_t settle_each(Resolver& resolver, std::span<const Resolver::Claimed> claimed,
+                        const std::function<void(const Error&)>& report) try {
+    if (claimed.empty()) return 0;
+    return claimed.size() - static_cast<std::size_t>(std::ranges::count(resolver.settle(claimed), Verdict::undecided));
+} catch (const Error& error) {
+    if (!concerns_one_item(error)) throw;
+    std::size_t settled = 0;
+    if (claimed.size() == 1) {
+        report(error);
+    } else {
+        for (std::size_t i = 0; i < claimed.size(); ++i)
+            settled += settle_each(resolver, claimed.subspan(i, 1), report);
+    }
+    return settled;
+}
+
 /// One that has rows and no done mark: these rows may not be in place yet.
 std::optional<Committed> Settler::unfinished_commit(const store::Key& key, const store::Item& item) {
     if (key.table != events_table().name) return std::nullopt;
@@ -99,14 +115,9 @@ void Settler::settle_some(std::span<const store::Key> keys, std::set<store::Key>
     finish(unfinished, settled);
 }
 
-void Settler::settle_claims(std::span<const Resolver::Claimed> claimed) try {
-    for (const Verdict verdict : coordinator_.resolver().settle(claimed)) {
-        if (verdict != Verdict::undecided) ++coordinator_.metrics().swept;
-    }
-} catch (const Error& error) {
-    if (!concerns_one_item(error)) throw;
-    if (claimed.size() == 1) return report(error);
-    for (std::size_t i = 0; i < claimed.size(); ++i) settle_claims(claimed.subspan(i, 1));
+void Settler::settle_claims(std::span<const Resolver::Claimed> claimed) {
+    coordinator_.metrics().swept +=
+        settle_each(coordinator_.resolver(), claimed, [&](const Error& error) { report(error); });
 }
 
 void Settler::finish(std::span<const Unfinished> commits, std::set<store::Key>& settled) try {

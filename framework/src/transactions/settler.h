@@ -4,6 +4,7 @@
 
 #include <varve/core/error.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,12 @@
 #include <vector>
 
 namespace varve::transactions {
+
+/// Settles these claims, no key twice, and returns how many it has. It begins with all at once. If that fails because
+/// of what one of them is, each is tried by itself: what cannot be settled is reported and stays, and the others go on.
+/// Other errors: those of Resolver::settle.
+std::size_t settle_each(Resolver& resolver, std::span<const Resolver::Claimed> claimed,
+                        const std::function<void(const Error&)>& report);
 
 /// Settles what a sweeper has met, wherever it met it: claims whose owner may have died, and commits whose participants
 /// may not be in place. What cannot be settled is logged and stays; the others go on.
@@ -43,11 +50,10 @@ class Settler {
     static std::optional<Committed> unfinished_commit(const store::Key& key, const store::Item& item);
 
     void settle_some(std::span<const store::Key> keys, std::set<store::Key>& settled);
-    // These two begin with all at once. If that fails because of what one of them is, each is tried by itself: what
-    // cannot be settled stays, and the others go on.
     void settle_claims(std::span<const Resolver::Claimed> claimed);
-    /// Where there are done marks: finalises the participants and marks the primaries, those of which every answer
-    /// came. Adds these to `settled`, or else those of which all is in place.
+    /// Begins with all at once, as settle_each does. Where there are done marks: finalises the participants and marks
+    /// the primaries, those of which every answer came. Adds these to `settled`, or else those of which all is in
+    /// place.
     void finish(std::span<const Unfinished> commits, std::set<store::Key>& settled);
     void report(const Error& error);
 

@@ -88,9 +88,14 @@ void Sweeper::Scans::announce(const std::vector<store::Record>& slots) {
     std::vector<store::Write> bells;
     std::size_t i = 0;
     for (const auto& [stream, slot] : last) {
-        const Version logged = watermark(keys[i], watermarks[i]);
-        if (++i; version_of(slot->key) <= logged) continue;
-        bells.push_back(ring(bell_for(*committed_by(slot->item), slot->key)));
+        try {
+            if (version_of(slot->key) > watermark(keys[i], watermarks[i]))
+                bells.push_back(ring(bell_for(*committed_by(slot->item), slot->key)));
+        } catch (const CorruptionError& error) {
+            coordinator_.runtime().log.get().write(
+                LogLevel::error, std::string{"whether a stream has been announced is not known: "} + error.what());
+        }
+        ++i;
     }
     if (!bells.empty()) static_cast<void>(coordinator_.store().write(bells));  // or the next scan does
 }
