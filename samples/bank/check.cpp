@@ -263,7 +263,10 @@ class Auditor {
             }
         }
         std::map<std::string, Turnover> rows;
-        for (auto& row : bank_.rows<Turnover>().all()) rows.emplace(std::move(row.key.partition), row.value);
+        for (auto& row : bank_.rows<Turnover>().all()) {
+            add(summed_up_, row.value);
+            rows.emplace(std::move(row.key.partition), row.value);
+        }
         std::erase_if(turnover_, [](const auto& day) { return day.second == Turnover{}; });
         for (const auto& [day, folded] : turnover_) {
             const Turnover& row = rows[day];
@@ -303,6 +306,8 @@ class Auditor {
         }
         audit.rules.push_back(std::move(readable_).found("all stored items"));
         audit.rules.push_back(std::move(pending_).found(plural(pending_count_, "unsettled claim", "unsettled claims")));
+        for (const auto& [day, folded] : turnover_) add(audit.turnover, folded);
+        audit.summed_up = summed_up_;
         audit.wrong_rows = std::move(wrong_rows_);
         return audit;
     }
@@ -313,7 +318,8 @@ class Auditor {
     std::map<std::string, Folded> accounts_;
     std::map<std::string, Balance> rows_;
     std::map<std::string, Legs> transfers_;
-    std::map<std::string, Turnover> turnover_;  // by day
+    std::map<std::string, Turnover> turnover_;  // by day, as folded
+    Turnover summed_up_;                        // of all rows
     std::vector<std::string> wrong_rows_;
     std::size_t events_ = 0;
     std::size_t pending_count_ = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "account.h"
+#include "turnover.h"
 
 #include <chrono>
 #include <string>
@@ -28,6 +28,8 @@ struct Audit {
     std::size_t events = 0;
     Cents money = 0;                                       ///< the sum of all balances
     std::unordered_map<std::string, bool> transfers = {};  ///< by id: whether all its events are there
+    Turnover turnover = {};                                ///< of all days together, as the events say
+    Turnover summed_up = {};                               ///< as the rows say that a follower keeps
     std::vector<std::string> wrong_rows = {};              ///< the accounts whose row is not what the events say
 
     bool holds() const;

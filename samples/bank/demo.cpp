@@ -81,7 +81,11 @@ class Demo {
         pay_and_kill();
         result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         result_.figures.finish();
-        result_.audit = audit(*open());
+        const auto bank = open();
+        // Nobody may write during the audit, so it is let go when it is through. If not, the audit says so.
+        (void)bank->wait_for<SumUpTurnover>({}, std::chrono::minutes{1});
+        summing_.reset();
+        result_.audit = audit(*bank);
         result_.after = result_.audit.money;
         for (const std::string& id : acknowledged_) result_.acknowledged.count(result_.audit, id);
         for (const std::string& id : refused_) result_.refused.count(result_.audit, id);
@@ -99,30 +103,34 @@ class Demo {
         return bank;
     }
 
+    std::vector<std::string> arguments(std::initializer_list<std::string> more) const {
+        std::vector<std::string> all{plan_.program,
+                                     "--store",
+                                     plan_.store,
+                                     "--strategy",
+                                     plan_.strategy,
+                                     "--lease-ms",
+                                     std::to_string(plan_.lease.count())};
+        all.insert(all.end(), more);
+        return all;
+    }
+
     void start(Lane& lane) {
         const Load& load = plan_.load;
-        const std::uint64_t seed = load.seed == 0 ? 0 : load.seed + started_++;  // no two draw the same
-        lane.child.emplace(std::vector<std::string>{plan_.program,
-                                                    "--store",
-                                                    plan_.store,
-                                                    "--strategy",
-                                                    plan_.strategy,
-                                                    "--lease-ms",
-                                                    std::to_string(plan_.lease.count()),
-                                                    "pay",
-                                                    "--tell",
-                                                    "--transfers",
-                                                    std::to_string(lane.left),
-                                                    "--workers",
-                                                    std::to_string(load.workers),
-                                                    "--accounts",
-                                                    std::to_string(load.accounts),
-                                                    "--distribution",
-                                                    to_string(load.distribution),
-                                                    "--theta",
-                                                    std::to_string(load.theta),
-                                                    "--seed",
-                                                    std::to_string(seed)});
+        // No two draw the same.
+        const std::uint64_t seed = load.seed == 0 ? 0 : load.seed + started_++;
+        lane.child.emplace(arguments({"pay", "--tell",                                 //
+                                      "--transfers", std::to_string(lane.left),        //
+                                      "--workers", std::to_string(load.workers),       //
+                                      "--accounts", std::to_string(load.accounts),     //
+                                      "--distribution", to_string(load.distribution),  //
+                                      "--theta", std::to_string(load.theta),           //
+                                      "--seed", std::to_string(seed)}));
+    }
+
+    void start_summing() {
+        summing_.emplace(arguments({"turnover", "--follow"}));
+        sums_ = false;
     }
 
     void pay_and_kill() {
@@ -130,24 +138,35 @@ class Demo {
             Lane& lane = lanes_.emplace_back(Lane{.left = share(i)});
             if (lane.left > 0) start(lane);
         }
+        start_summing();
         Progress progress{"paying", plan_.load.transfers};
-        std::size_t victim = 0;
         while (std::ranges::any_of(lanes_, [](const Lane& lane) { return lane.child.has_value(); })) {
             wait_for_news();
             throw_if_interrupted();
             for (Lane& lane : lanes_) {
                 if (lane.child) listen(lane);
             }
+            listen_to_sums();
             plan_.watch(ended_);
             progress.update(ended_, std::to_string(result_.kills) + " killed");
-            if (kill_is_due()) {
-                for (std::size_t tries = 0; tries < lanes_.size(); ++tries) {
-                    Lane& lane = lanes_[victim++ % lanes_.size()];
-                    if (!lane.child || lane.begun.empty() || lane.left <= lane.begun.size()) continue;
-                    kill_and_replace(lane);
-                    break;
-                }
+            if (kill_is_due()) kill_one();
+        }
+    }
+
+    /// Everybody in turn; who is not at work is passed over.
+    void kill_one() {
+        for (std::size_t tries = 0; tries <= lanes_.size(); ++tries) {
+            const std::size_t victim = victim_++ % (lanes_.size() + 1);
+            if (victim == lanes_.size()) {
+                if (!sums_) continue;
+                summing_->kill(SIGKILL);
+                summing_->wait();
+                ++result_.kills;
+                ++result_.kills_while_summing;
+                return start_summing();
             }
+            Lane& lane = lanes_[victim];
+            if (lane.child && !lane.begun.empty() && lane.left > lane.begun.size()) return kill_and_replace(lane);
         }
     }
 
@@ -168,6 +187,7 @@ class Demo {
         for (const Lane& lane : lanes_) {
             if (lane.child) waited.push_back({.fd = lane.child->output(), .events = POLLIN, .revents = 0});
         }
+        waited.push_back({.fd = summing_->output(), .events = POLLIN, .revents = 0});
         ::poll(waited.data(), waited.size(), -1);
     }
 
@@ -192,6 +212,20 @@ class Demo {
             throw std::runtime_error("a process that nobody killed ended with code " + std::to_string(code) + " and " +
                                      std::to_string(lane.left) + " transfers to go");
         }
+    }
+
+    void listen_to_sums() {
+        bool ended = false;
+        if (!summing_->lines(ended).empty()) sums_ = true;
+        if (!ended) return;
+        const int code = summing_->wait();
+        if (code != exit_failed || (sums_failed_at_ && ended_ == *sums_failed_at_)) {
+            throw_if_interrupted();
+            throw std::runtime_error("the process that sums up ended by itself, with code " + std::to_string(code));
+        }
+        sums_failed_at_ = ended_;
+        ++result_.failures;
+        start_summing();
     }
 
     void read(Lane& lane, bool& ended) {
@@ -238,6 +272,10 @@ class Demo {
     const DemoPlan& plan_;
     SignalsAsInput signals_;
     std::vector<Lane> lanes_;
+    std::optional<Child> summing_;
+    bool sums_ = false;                          // and has told so since it was started
+    std::optional<std::size_t> sums_failed_at_;  // as Lane::failed_at
+    std::size_t victim_ = 0;
     std::size_t ended_ = 0;
     std::uint64_t started_ = 0;
     std::vector<std::string> acknowledged_;

@@ -9,7 +9,8 @@
 
 namespace bank {
 
-/// Processes pay at once from one store while they are killed one after another; then the books are checked.
+/// Processes pay at once from one store, and another one sums up what they pay, while they are killed one after
+/// another; then the books are checked.
 struct DemoPlan {
     std::string program;  ///< the path of the bank's program, which the processes run
     std::string store;    ///< a URL that several processes can open
@@ -36,7 +37,8 @@ struct DemoResult {
     double seconds = 0;     ///< of the payments
     bool natively = false;  ///< the store's own transactions carried it
     std::size_t kills = 0;
-    std::size_t failures = 0;  ///< processes that ended because the store did not answer, and were replaced
+    std::size_t kills_while_summing = 0;  ///< of these: of the process that sums up
+    std::size_t failures = 0;             ///< processes that ended because the store did not answer, and were replaced
     Figures figures = {};
     Recoveries recoveries = {};
     Cents before = 0;

@@ -17,6 +17,12 @@ struct Turnover {
     bool operator==(const Turnover&) const = default;
 };
 
+inline void add(Turnover& sum, const Turnover& one) {
+    sum.in = add(sum.in, one.in);
+    sum.out = add(sum.out, one.out);
+    sum.movements += one.movements;
+}
+
 inline std::string day_of(varve::Time time) {
     constexpr std::size_t date_bytes = 10;
     return varve::to_string(time).substr(0, date_bytes);

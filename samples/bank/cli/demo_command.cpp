@@ -62,6 +62,9 @@ struct DemoReport {
     Fates acknowledged = {};
     Fates refused = {};
     Fates cut_off = {};
+    std::size_t kills_while_summing = 0;
+    Turnover turnover = {};   ///< as the events say
+    Turnover summed_up = {};  ///< as the process says that sums up
     std::vector<Audit::Rule> rules;
 };
 
@@ -97,7 +100,9 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
     if (!result.natively) line("", "the same protocol as on stores that have no transactions");
     line("speed", rate + std::string{"p50 "} + milliseconds(result.figures.percentile(0.5)) + ", p99 " +
                       milliseconds(result.figures.percentile(0.99)));
-    line("killed", number(result.kills) + " processes by SIGKILL, in mid-transfer; each was replaced at once");
+    line("killed", number(result.kills) +
+                       " processes by SIGKILL: " + number(result.kills - result.kills_while_summing) +
+                       " in mid-transfer, " + number(result.kills_while_summing) + " in mid-sum; replaced");
     if (result.failures > 0) {
         line("", number(result.failures) + " ended because the store did not answer, and were replaced, too");
     }
@@ -118,6 +123,16 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
                    number(result.refused.total()) + " refused for lack of money, " +
                    number(result.refused.total() - result.refused.absent) + " left a trace");
     }
+    const Turnover& events = result.audit.turnover;
+    const Turnover& sums = result.audit.summed_up;
+    const std::string in_and_out = money_text(sums.in) + " in, " + money_text(sums.out) + " out";
+    const std::string killed = result.kills_while_summing == 1 ? "once" : number(result.kills_while_summing) + " times";
+    print_line("  " + mark(sums == events) + " of " + count_text(events.movements) +
+               " payments, one process adds up each: killed " + killed +
+               (sums == events ? ", it missed none," : ", it has " + count_text(sums.movements)));
+    print_line("    " + (sums == events ? "counted none twice: " + in_and_out + ", as the events say"
+                                        : in_and_out + "; the events say " + money_text(events.in) + " in, " +
+                                              money_text(events.out) + " out"));
     std::string rules;
     for (const Audit::Rule& rule : result.audit.rules) {
         if (!rule.holds()) rules += (rules.empty() ? "" : ", ") + rule.name;
@@ -197,6 +212,9 @@ int run(const Cli& cli, DemoOptions options, Given given) {
                            .acknowledged = result.acknowledged,
                            .refused = result.refused,
                            .cut_off = result.cut_off,
+                           .kills_while_summing = result.kills_while_summing,
+                           .turnover = result.audit.turnover,
+                           .summed_up = result.audit.summed_up,
                            .rules = result.audit.rules}));
         } else {
             print_screen(cli, options, result, folder.has_value());

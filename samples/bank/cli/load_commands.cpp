@@ -139,7 +139,7 @@ Observer telling(varve::Application& bank) {
 
 int run_pay(const Cli& cli, const PayOptions& options) {
     const auto bank = cli.open();
-    follow_turnover(*bank);
+    if (!options.tell) follow_turnover(*bank);  // who starts processes has one for that
     open_accounts(*bank, options.load);
     std::optional<Interrupt> interrupt;
     if (!options.tell) interrupt.emplace();  // who is told to tell ends at once, and its parent sees to the rest

@@ -2,6 +2,7 @@
 #include "../money.h"
 #include "../turnover.h"
 #include "cli.h"
+#include "interrupt.h"
 #include "text.h"
 
 #include <varve/commands/follower_status.h>
@@ -208,6 +209,29 @@ struct TurnoverReport {
     std::vector<DayOfTurnover> days;
 };
 
+struct TurnoverProgress {
+    std::int64_t events = 0;
+};
+
+/// Until Ctrl-C, as far as no other process does so.
+int keep_turnover(const Cli& cli) {
+    constexpr auto look_after = std::chrono::milliseconds{100};
+    const Interrupt interrupt;
+    const auto bank = cli.open();
+    follow_turnover(*bank);
+    TurnoverProgress told;
+    while (!interrupt.came()) {
+        const varve::FollowerStatus status = bank->followers().front();
+        if (status.state == varve::FollowerStatus::State::stopped) throw varve::CorruptionError(status.error);
+        if (status.state != varve::FollowerStatus::State::elsewhere && status.events > told.events) {
+            told.events = status.events;
+            print_line(cli.json ? varve::json::encode(told) : count_text(told.events) + " events so far");
+        }
+        bank->runtime().clock.get().sleep_for(look_after);
+    }
+    return exit_done;
+}
+
 int print_turnover(const Cli& cli) {
     const auto bank = cli.open();
     follow_turnover(*bank);
@@ -256,7 +280,10 @@ void add_reading_commands(CLI::App& app, Cli& cli) {
     balances->callback([&cli] { cli.chosen = [&cli] { return print_balances(cli); }; });
 
     CLI::App* turnover = app.add_subcommand("turnover", "List what was paid in and out, day by day");
-    turnover->callback([&cli] { cli.chosen = [&cli] { return print_turnover(cli); }; });
+    const auto keep = std::make_shared<bool>(false);
+    turnover->add_flag("--follow", *keep, "keep it up to date until Ctrl-C, and say how many events it has taken");
+    turnover->callback(
+        [&cli, keep] { cli.chosen = [&cli, keep] { return *keep ? keep_turnover(cli) : print_turnover(cli); }; });
 }
 
 }  // namespace bank

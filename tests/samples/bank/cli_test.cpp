@@ -270,6 +270,28 @@ TEST_F(BankCli, follow_ends_at_an_interrupt) {
     EXPECT_EQ(tail.wait(), 0);
 }
 
+TEST_F(BankCli, turnover_is_kept_up_to_date_until_an_interrupt) {
+    Child keeps = ScratchBank::start({"--store", bank.url(), "turnover", "--follow"});
+    std::vector<std::string> lines;
+    const auto wait_for = [&](std::size_t count) {
+        for (bool ended = false; lines.size() < count && !ended;) {
+            for (std::string& line : keeps.lines(ended)) lines.push_back(std::move(line));
+            sched_yield();
+        }
+    };
+    wait_for(1);
+    ASSERT_EQ(bank.run({"deposit", "bob", "5"}).code, 0);
+    while (lines.back() != "4 events so far") {
+        const std::size_t before = lines.size();
+        wait_for(before + 1);
+        ASSERT_GT(lines.size(), before) << "it ended";
+    }
+    keeps.kill(SIGINT);
+    EXPECT_EQ(keeps.wait(), 0);
+    EXPECT_EQ(bank.run({"projections", "--verify", "turnover"}).output,
+              "turnover: 1 row of 4 events, all as the events say\n");
+}
+
 TEST_F(BankCli, projections_says_how_the_read_models_are_doing_and_whether_they_are_right) {
     const Ran listed = bank.run({"projections"});
     EXPECT_EQ(listed.code, 0);

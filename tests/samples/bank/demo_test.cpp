@@ -17,10 +17,12 @@ TEST(Demo, survives_kills_and_says_so) {
         const ScratchBank bank;
         const Ran run =
             ScratchBank::run_plain({"--strategy", strategy, "--store", "sqlite:" + bank.file(), "demo", "--accounts",
-                                    "50", "--transfers", "400", "--processes", "3", "--workers", "2", "--kills", "3"});
+                                    "50", "--transfers", "400", "--processes", "3", "--workers", "2", "--kills", "4"});
         EXPECT_EQ(run.code, 0) << run.output;
-        EXPECT_NE(run.output.find("3 processes by SIGKILL"), std::string::npos) << run.output;
+        EXPECT_NE(run.output.find("4 processes by SIGKILL"), std::string::npos) << run.output;
         EXPECT_NE(run.output.find("50,000.00  ✓"), std::string::npos) << run.output;
+        EXPECT_NE(run.output.find(", it missed none,"), std::string::npos) << run.output;
+        EXPECT_NE(run.output.find(" out, as the events say"), std::string::npos) << run.output;
         EXPECT_EQ(bank.run({"check"}).code, 0);
         std::istringstream screen{run.output};
         std::size_t lines = 0;

@@ -23,6 +23,8 @@ TEST(Kill, twenty_four_killed_processes_lose_nothing_under_the_protocol) {
     EXPECT_EQ(result.refused.absent, result.refused.total());
     EXPECT_GT(result.cut_off.total(), 0u);
     EXPECT_EQ(result.cut_off.half, 0u);
+    EXPECT_EQ(result.audit.summed_up, result.audit.turnover);
+    EXPECT_GE(result.audit.summed_up.movements, static_cast<std::int64_t>(2 * result.acknowledged.total()));
     for (const Audit::Rule& rule : result.audit.rules) {
         EXPECT_TRUE(rule.holds()) << rule.name << ": " << ::testing::PrintToString(rule.broken);
     }
