@@ -273,5 +273,157 @@ TEST_F(OneRow, ids_that_cannot_be_read_are_reported_with_the_rows_name) {
     }
 }
 
+/// Two rows that are written together, in one atomic request. What is sent may arrive again at any time.
+struct TwoRows : OneRow {
+    const store::Key other{"rows", "another"};
+    std::vector<std::vector<store::Write>> sent_together;
+
+    TwoRows() {
+        store.after_atomic_write = [this](std::span<const store::Write> writes, store::AtomicAnswer&) {
+            sent_together.emplace_back(writes.begin(), writes.end());
+        };
+    }
+
+    Row read(const store::Key& one) { return decode_row(one, inner->read({&one, 1}).front()); }
+    std::optional<std::string> data(const store::Key& one) { return read(one).image.data; }
+    Plan plan(const std::string& text) {
+        Plan plan;
+        for (const store::Key& one : {key, other}) plan.rows.push_back({one, read(one).image, text});
+        return plan;
+    }
+    End write_both(const std::string& text) { return mine.commit(plan(text), "mine-" + text, clock.now()); }
+    void somebody_writes_both(const std::string& text) {
+        Coordinator by{*inner, runtime, later, {}};
+        ASSERT_TRUE(is_commit(by.commit(plan(text), "somebody-" + text, clock.now())));
+    }
+    /// The first request is applied; then `then` happens, and the answer is lost.
+    void lose_an_answer(std::function<void()> then) {
+        store.after_atomic_write = [this, then = std::move(then)](std::span<const store::Write> writes,
+                                                                  store::AtomicAnswer& answer) {
+            sent_together.emplace_back(writes.begin(), writes.end());
+            if (sent_together.size() > 1) return;
+            then();
+            answer = Failure{.kind = ErrorKind::in_doubt, .in_doubt = true, .message = "no answer"};
+        };
+    }
+    void everything_arrives_again() {
+        for (const auto& writes : sent_together) static_cast<void>(inner->write_atomically(writes));
+    }
+    std::size_t slots() {
+        store::Scan scan{.table = events_table().name};
+        return inner->scan(scan).records.size();
+    }
+};
+
+TEST_F(TwoRows, are_written_by_one_request_that_leaves_nothing_else_behind) {
+    somebody_writes("0");
+    const End end = write_both("1");
+    ASSERT_TRUE(is_commit(end));
+    EXPECT_EQ(std::get<Commit>(end).path, Path::native);
+    ASSERT_EQ(sent_together.size(), 1U);
+    EXPECT_EQ(sent_together[0].size(), 2U);
+    EXPECT_TRUE(sent.empty());
+    EXPECT_EQ(slots(), 0U);
+    EXPECT_EQ(data(key), "1");
+    EXPECT_EQ(data(other), "1");
+    EXPECT_TRUE(is_commit(write_both("2")));
+    EXPECT_EQ(read(key).image.writers.size() + read(other).image.writers.size(), 2U)
+        << "one id each time, unless ended";
+}
+
+TEST_F(TwoRows, that_are_both_absent_have_no_revision_to_go_upon_and_get_a_slot_that_tells) {
+    ASSERT_TRUE(is_commit(write_both("1")));
+    EXPECT_EQ(slots(), 1U);
+    EXPECT_EQ(data(other), "1");
+}
+
+TEST_F(TwoRows, tell_who_wrote_them_although_others_have_written_since) {
+    somebody_writes("0");
+    lose_an_answer([&] {
+        somebody_writes_both("2");
+        somebody_writes("3");
+    });
+    EXPECT_TRUE(is_commit(write_both("1")));
+    everything_arrives_again();
+    EXPECT_EQ(data(key), "3");
+    EXPECT_EQ(data(other), "2");
+}
+
+TEST_F(TwoRows, of_which_one_has_moved_on_are_a_conflict_also_for_a_request_that_comes_late) {
+    somebody_writes("0");
+    const Plan old = plan("1");
+    {
+        Plan elsewhere;
+        elsewhere.rows.push_back({other, {}, "2"});
+        Coordinator by{*inner, runtime, later, {}};
+        ASSERT_TRUE(is_commit(by.commit(elsewhere, "somebody", clock.now())));
+    }
+    EXPECT_FALSE(is_commit(mine.commit(old, "mine", clock.now())));
+    everything_arrives_again();
+    EXPECT_EQ(data(key), "0");
+    EXPECT_EQ(data(other), "2");
+}
+
+TEST_F(TwoRows, whose_request_gets_lost_are_never_written_after_that_was_said) {
+    somebody_writes("0");
+    store.hold_back_writes = true;
+    store.after_atomic_write = [this](std::span<const store::Write> writes, store::AtomicAnswer& answer) {
+        sent_together.emplace_back(writes.begin(), writes.end());
+        answer = Failure{.kind = ErrorKind::in_doubt, .in_doubt = true, .message = "no answer"};
+    };
+    store.after_write = [this](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        answers = inner->write(writes);
+    };
+    EXPECT_FALSE(is_commit(write_both("1"))) << "it has moved the row on that would have told";
+    everything_arrives_again();
+    EXPECT_EQ(data(key), "0");
+    EXPECT_EQ(data(other), std::nullopt);
+}
+
+TEST_F(TwoRows, whose_writer_learns_nothing_any_more_are_in_doubt) {
+    somebody_writes("0");
+    lose_an_answer([&] {
+        somebody_writes_both("2");
+        clock.advance(2 * mine.options().retention);
+        for (int i = 3; i < 5; ++i) somebody_writes(std::to_string(i));  // whose ids take the place of older ones
+    });
+    EXPECT_THROW(static_cast<void>(write_both("1")), InDoubtError);
+}
+
+TEST_F(TwoRows, that_are_too_much_for_one_request_go_by_the_protocol) {
+    somebody_writes("0");
+    store.after_atomic_write = [](auto, store::AtomicAnswer& answer) {
+        answer = Failure{.kind = ErrorKind::invalid, .in_doubt = false, .message = "too large"};
+    };
+    store.hold_back_writes = true;
+    store.after_write = [this](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
+        answers = inner->write(writes);
+    };
+    const End end = write_both("1");
+    ASSERT_TRUE(is_commit(end));
+    EXPECT_EQ(std::get<Commit>(end).path, Path::protocol);
+    later.drain();
+    EXPECT_EQ(data(key), "1");
+    EXPECT_EQ(data(other), "1");
+}
+
+TEST_F(TwoRows, are_written_only_if_what_was_read_beside_them_still_stands) {
+    somebody_writes("0");
+    Plan validated;
+    validated.rows.push_back({other, {}, "1"});
+    validated.rows.push_back({key, row().image, "1"});
+    validated.heads_read.push_back({slot_key("account-alice", 1)});
+    ASSERT_TRUE(is_commit(mine.commit(validated, "mine", clock.now())));
+    EXPECT_EQ(slots(), 0U);
+    ASSERT_EQ(sent_together.size(), 1U);
+    EXPECT_EQ(sent_together[0].front().key, key) << "the row that is there tells";
+
+    validated = plan("2");
+    validated.heads_read.push_back({slot_key("account-alice", 1)});
+    put(commit_free_slot(slot_key("account-alice", 1), 0, {.write_id = "somebody", .payload = {{"n", 0}}}));
+    EXPECT_FALSE(is_commit(mine.commit(validated, "again", clock.now())));
+    EXPECT_EQ(data(key), "1");
+}
+
 }  // namespace
 }  // namespace varve::transactions

@@ -3,6 +3,7 @@
 #include <varve/core/mutex.h>
 
 #include <deque>
+#include <new>
 #include <set>
 #include <string>
 
@@ -15,13 +16,15 @@ namespace varve::transactions {
 /// Threads: all methods may be called from any thread.
 class EndedWrites {
   public:
-    void add(const std::string& id) {
+    void add(const std::string& id) noexcept try {
         const MutexLock lock{mutex_};
-        if (!ids_.insert(id).second) return;
         in_order_.push_back(id);
+        if (!ids_.insert(id).second) in_order_.pop_back();
         if (in_order_.size() <= size_max) return;
         ids_.erase(in_order_.front());
         in_order_.pop_front();
+    } catch (const std::bad_alloc&) {
+        // Then its row remembers it for the retention.
     }
 
     bool contains(const std::string& id) const {

@@ -3,6 +3,7 @@
 #include "core/assert.h"
 #include "core/planted_faults.h"
 #include "transactions/bell.h"
+#include "transactions/ended_writes.h"
 #include "transactions/handle.h"
 
 #include <varve/core/error.h>
@@ -38,10 +39,6 @@ Committer::Committer(Coordinator& coordinator, const Plan& plan, std::string tx,
     for (const SlotWrite& slot : plan.slots)
         participants_.push_back({.key = slot.key, .slot = &slot, .epoch = slot.epoch});
     std::ranges::sort(participants_, {}, &Participant::key);
-    has_primary_of_its_own_ = needs_primary_of_its_own();
-    if (has_primary_of_its_own_) {
-        participants_.insert(participants_.begin(), {.key = slot_key(transaction_stream(claim_.tx), 1)});
-    }
     for (const HeldSlot& held : plan.held) {
         participants_.push_back(
             {.key = held.key, .held = &held, .epoch = held.epoch, .prepared = true, .maybe_prepared = true});
@@ -53,11 +50,8 @@ Committer::Committer(Coordinator& coordinator, const Plan& plan, std::string tx,
     }
     for (const HeldRow& row : plan.rows_held)
         participants_.push_back({.key = row.key, .held_row = &row, .prepared = true, .maybe_prepared = true});
+    choose_primary();
     VARVE_ASSERT(names_each_item_once(participants_), "a transaction writes each item once");
-    if (!participants_.empty() && participants_.front().row == nullptr) {
-        claim_.primary = participants_.front().key;
-        claim_.primary_epoch = participants_.front().epoch;
-    }
 }
 
 std::variant<Conflict, Commit> Committer::run() {
@@ -78,17 +72,36 @@ std::variant<Conflict, Commit> Committer::run_by_its_way() {
         if (!validate()) return conflict();
         return committed(Path::nothing);
     }
-    if (participants_.size() == 1 && !plan_.validates())
-        return primary().row != nullptr ? write_plain_row() : write_in_one_request(Path::single);
+    if (primary().row != nullptr && !is_there(primary()) && !lay_tombstone()) return conflict();
+    if (is_one_write()) return write_in_one_request(Path::single);
     if (fits_native()) return write_in_one_request(Path::native);
     return run_protocol();
 }
 
-bool Committer::needs_primary_of_its_own() const {
-    if (plan_.is_reserved()) return true;
-    if (!plan_.slots.empty()) return false;
-    if (plan_.rows.size() == 1 && (plan_.validates() || row_is_full())) return true;
-    return plan_.rows.size() > 1 || !plan_.on_primary.empty();
+void Committer::choose_primary() {
+    const bool is_of_rows = plan_.slots.empty() && !plan_.rows.empty();
+    const bool may_be_a_row = is_of_rows && plan_.on_primary.empty() && !plan_.is_reserved();
+    if (may_be_a_row && (is_one_write() || fits_native())) {
+        const auto tells = [&](const Participant& one) {
+            return (is_one_write() || is_there(one)) && writers_after(one.row->seen).size() <= writers_max;
+        };
+        const auto row = std::ranges::find_if(participants_, tells);
+        if (row != participants_.end()) return std::iter_swap(participants_.begin(), row);
+    }
+    if (is_of_rows || plan_.is_reserved() || (plan_.slots.empty() && !plan_.on_primary.empty()))
+        return take_primary_of_its_own();
+    if (!participants_.empty()) name_primary();
+}
+
+void Committer::take_primary_of_its_own() {
+    participants_.insert(participants_.begin(), {.key = slot_key(transaction_stream(claim_.tx), 1)});
+    has_primary_of_its_own_ = true;
+    name_primary();
+}
+
+void Committer::name_primary() {
+    claim_.primary = primary().key;
+    claim_.primary_epoch = primary().epoch;
 }
 
 bool Committer::holds_primary() const {
@@ -161,6 +174,7 @@ void Committer::announce() try {
 std::variant<Conflict, Commit> Committer::committed(Path path) {
     VARVE_ASSERT(!claim_.tx.empty(), "a commit is acknowledged once");
     if (is_announced() && !has_rung()) announce();
+    if (primary_is_a_row()) coordinator_.ended_writes_->add(claim_.tx);
     if (path == Path::protocol) finalise_in_background();
     if (plan_.is_reserved()) path = Path::reserved;
     ++coordinator_.metrics_.committed;
@@ -180,7 +194,8 @@ Conflict Committer::conflict() {
 
 std::variant<Conflict, Commit> Committer::learn_outcome(Path path, const std::string& why) {
     met_ = why;
-    return resolve_own() == Verdict::committed ? committed(path) : conflict();
+    const bool has_committed = primary_is_a_row() ? ask_row() : resolve_own() == Verdict::committed;
+    return has_committed ? committed(path) : conflict();
 }
 
 Verdict Committer::resolve_own() {
@@ -199,7 +214,7 @@ Verdict Committer::resolve_own() {
 
 bool Committer::has_committed_after_all() {
     try {
-        if (primary().row != nullptr) throw_in_doubt("it ended without an answer");
+        if (primary_is_a_row()) throw_in_doubt("it ended without an answer");
         return resolve_own() == Verdict::committed;
     } catch (const Error&) {
         throw;
@@ -213,7 +228,7 @@ void Committer::throw_in_doubt(const std::string& why) {
     ++coordinator_.metrics_.in_doubt;
     throw InDoubtError("whether transaction " + claim_.tx + " on " + store::to_string(primary().key) +
                            " has committed is not known: " + why,
-                       primary().row != nullptr ? TransactionHandle{} : handle_of(claim_));
+                       primary_is_a_row() ? TransactionHandle{} : handle_of(claim_));
 }
 
 }  // namespace varve::transactions

@@ -57,8 +57,13 @@ class Committer {
     const Participant& primary() const { return participants_.front(); }
 
     // committer.cpp: which way it takes, and how it learns its end
-    /// Rows alone have no event slot that could be their primary; a single one needs none.
-    bool needs_primary_of_its_own() const;
+    /// The item that tells what has become of the transaction goes to the front. Rows alone have no event slot for
+    /// that: where one request takes them all, one of them tells, else a slot of the transaction's own.
+    void choose_primary();
+    void take_primary_of_its_own();
+    void name_primary();
+    bool is_one_write() const { return participants_.size() == 1 && !plan_.validates(); }
+    static bool is_there(const Participant& row) { return row.row->seen.rev.has_value(); }
     /// A primary that others may have read is prepared too before anything is validated, or two transactions that read
     /// each other's primaries would both commit (write skew). Nobody reads one of the transaction's own.
     bool holds_primary() const;
@@ -119,17 +124,20 @@ class Committer {
     /// The worst of what refused an atomic request; nullopt: it was applied already.
     std::optional<Obstacle> meet_all(const std::vector<store::RefusedBatch::One>& refused);
 
-    // plain_row.cpp: a single row and nothing else, by one conditional write of it
-    std::variant<Conflict, Commit> write_plain_row();
+    // rows_alone.cpp: rows and nothing else, by one conditional write of one, or one atomic request
+    bool primary_is_a_row() const { return !participants_.empty() && primary().row != nullptr; }
+    /// Nothing is written upon an absent row that tells the outcome: a tombstone goes there first. False: the row has
+    /// moved on, or somebody holds it.
+    bool lay_tombstone();
     /// What the row remembers once it is written: those before, as far as anybody may look for them, and this one.
     Writers writers_after(const Image& seen) const;
-    bool row_is_full() const;
-    bool knows(const Row& row) const;
-    std::variant<Conflict, Commit> row_written();
-    /// The row's base has moved on, so nothing of this attempt can be applied any more; nor was it.
-    std::variant<Conflict, Commit> row_moved_on();
-    /// Moves the base on itself, or learns that it was written: for an attempt that was sent and gives up.
-    std::variant<Conflict, Commit> end_plain_row(const std::string& base);
+    /// Whether this transaction has written it, whoever has done so since.
+    bool is_written(const Row& row) const;
+    /// Whether it has committed, of an attempt that was sent and gives up: moves the base of the row that tells on, or
+    /// learns that it was written.
+    bool ask_row();
+    /// InDoubtError if it is so long ago that the row may have forgotten this attempt.
+    void check_that_rows_remember();
 
     // protocol.cpp: prepare, validate, commit, finalise
     std::variant<Conflict, Commit> run_protocol();
@@ -171,7 +179,8 @@ class Committer {
     Patience patience_;
     Claim claim_;
     std::map<store::Key, Verdict> settled_ahead_;  // and not met since
-    std::vector<Participant> participants_;  // the primary first, then the other slots in key order, then the rows
+    std::vector<Participant> participants_;   // the primary first, then the other slots in key order, then the rows
+    std::optional<RowWrite> upon_tombstone_;  // what becomes of the primary, a row that was absent
     bool has_primary_of_its_own_ = false;
     bool claims_were_sent_ = false;    // others may know the primary and its epoch
     bool prepare_unanswered_ = false;  // a prepare may still arrive

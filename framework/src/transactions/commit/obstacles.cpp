@@ -60,7 +60,7 @@ Obstacle Committer::meet_row(const Participant& participant, const std::optional
         return moved(participant.key, "is not held any more");
     }
     // A claim of somebody else matters only on the image that the plan was decided on. Any other one is here to stay.
-    if (row.image.rev == claim_.tx || (row.intent && row.intent->claim.tx == claim_.tx)) return Obstacle::none;
+    if (is_written(row) || (row.intent && row.intent->claim.tx == claim_.tx)) return Obstacle::none;
     if (row.image.rev != participant.row->seen.rev) return moved(participant.key, "was written by somebody else");
     return row.intent ? meet_claim(participant.key, *current) : Obstacle::cleared;
 }

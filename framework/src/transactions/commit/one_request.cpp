@@ -30,7 +30,10 @@ std::variant<Conflict, Commit> Committer::write_in_one_request(Path path) {
             if (!worth_repeating(*failure) || answers_are_overdue()) {
                 // What is too much for one request is not for the many of the protocol.
                 const bool has_room = path != Path::native || failure->kind != ErrorKind::invalid;
-                if (!may_get_through && !has_room) return run_protocol();
+                if (!may_get_through && !has_room) {
+                    if (primary_is_a_row()) take_primary_of_its_own();
+                    return run_protocol();
+                }
                 if (!may_get_through) raise(*failure);
                 return learn_outcome(path, failure->message);
             }
@@ -43,7 +46,10 @@ std::variant<Conflict, Commit> Committer::write_in_one_request(Path path) {
             }
             if (!worst) return committed(path);
             if (*worst == Obstacle::moved) {
-                return conflict();  // a slot keeps what is in it, so no request of ours can succeed any more
+                // A slot keeps what is in it, and a row's revision never comes back: no request of ours can succeed any
+                // more.
+                if (primary_is_a_row()) check_that_rows_remember();
+                return conflict();
             }
             may_get_through = true;
             alive = *worst == Obstacle::alive;
@@ -76,6 +82,7 @@ store::Write Committer::final_write(const Participant& participant) {
     }
     Image image{.data = participant.row->after, .rev = claim_.tx};
     if (!image.data) image.expires = coordinator_.resolver_.tombstone_expiry();
+    if (&participant == &primary()) image.writers = writers_after(participant.row->seen);
     return write_row(participant.key, participant.row->seen, image);
 }
 
