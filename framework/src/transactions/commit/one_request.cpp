@@ -104,9 +104,11 @@ std::optional<Obstacle> Committer::meet_all(const std::vector<store::RefusedBatc
         const std::size_t check = index - participants_.size();
         if (check < plan_.heads_read.size()) {
             worst = std::max(worst, meet_head_read(plan_.heads_read[check], current));
-        } else {
+        } else if (check < plan_.heads_read.size() + plan_.rows_read.size()) {
             const RowRead& read = plan_.rows_read[check - plan_.heads_read.size()];
             worst = std::max(worst, meet_row_read(read.key, read.rev, current));
+        } else {
+            worst = std::max(worst, moved(bell().key, "is not of this library"));  // the next attempt has another bell
         }
     }
     return worst;
