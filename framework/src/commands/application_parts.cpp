@@ -66,6 +66,10 @@ class Sequencing {
         constexpr Duration poll_interval = std::chrono::milliseconds{100};
         constexpr Duration look_again_after = std::chrono::seconds{1};
         if (!lock_) {
+            Clock& clock = parts_.options.runtime.clock;
+            const Duration left = look_again_at_ - clock.steady_now();
+            if (left > Duration::zero()) return left;  // each command of this process has woken it
+            look_again_at_ = clock.until(look_again_after);
             // Who waits in its queue asks the store far more often than an owner does.
             lock_ = parts_.locks.try_acquire("$sequencer", {.wait = Duration{0}});
             if (!lock_) return look_again_after;
@@ -83,6 +87,7 @@ class Sequencing {
 
   private:
     ApplicationParts& parts_;
+    SteadyTime look_again_at_{};  // for the lock
     std::optional<Lock> lock_;
     std::optional<feed::Sequencer> sequencer_;
 };
@@ -148,7 +153,7 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
             const SteadyTime begins_at = options.runtime.clock.get().until(std::chrono::seconds{1});
             sequencer = BackgroundLoop{
                 options.runtime,
-                {.thread = "varve-sequence", .work = "the sequencer", .retry_after = options.sweep_interval},
+                {.thread = "varve-sequence", .work = "the sequencer", .retry_after = std::chrono::seconds{1}},
                 [this, begins_at, sequencing = std::make_shared<Sequencing>(*this)](const std::stop_token& stop) {
                     const Duration left = begins_at - options.runtime.clock.get().steady_now();
                     if (left > Duration::zero() && followers->are_none() && !awaited_in_order) return left;
