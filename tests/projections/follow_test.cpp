@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <thread>
@@ -352,6 +353,114 @@ TEST_F(FollowingInItsOwnTime, goes_on_by_itself_after_an_outage) {
     EXPECT_NE(log.text().find("the follower 'turnover' will try again: the store is away"), std::string::npos);
 }
 
+/// The first query of bells fails.
+struct BellsAreAway final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    store::Page query(const store::Query& query) override {
+        if (query.table == "feed_bells" && fails.exchange(false)) throw UnavailableError("the bells are away");
+        if (query.partition == "$sequencer") ++asked_for_the_lock;
+        return inner().query(query);
+    }
+    std::atomic<bool> fails = true;
+    std::atomic<int> asked_for_the_lock = 0;
+};
+
+TEST_F(Following, goes_on_soon_after_an_outage_however_seldom_its_application_sweeps) {
+    const auto bells = std::make_shared<BellsAreAway>(std::make_shared<UnorderedStore>(store));
+    ApplicationOptions seldom = options();
+    seldom.sweep_interval = 100h;
+    Application bank{bells, seldom};
+    bank.follow<Account>(SumUp{});
+    EXPECT_TRUE(bank.wait_for<SumUp>(deposit(bank, "alice", 1), patience));
+    EXPECT_FALSE(bells->fails);
+}
+
+TEST_F(FollowingByHand, who_does_not_put_events_in_order_asks_for_it_once_a_second_whatever_it_commits) {
+    const auto unordered = std::make_shared<UnorderedStore>(store);
+    Application other{unordered, options()};
+    const Lock sequencer = other.locks().acquire("$sequencer");
+    const auto bells = std::make_shared<BellsAreAway>(unordered);
+    ApplicationOptions sweeping = options();
+    sweeping.sweep = true;
+    Application bank{bells, sweeping};
+    bank.follow<Account>(SumUp{});
+    for (int i = 0; i < 200; ++i) deposit(bank, "alice", 1);
+    const auto asked_again = [&](int times) {
+        while (bells->asked_for_the_lock < times) std::this_thread::yield();
+        return bells->asked_for_the_lock.load();
+    };
+    EXPECT_EQ(asked_again(1), 1);
+    clock.advance(1s);
+    EXPECT_EQ(asked_again(2), 2);
+}
+
+TEST_F(Following, who_waits_for_ever_sleeps_until_it_is_there) {
+    Application bank{store, options()};
+    std::promise<void> is_sent;
+    std::promise<void> may_end;
+    bank.subscribe("slow", [&](auto) {
+        is_sent.set_value();
+        may_end.get_future().wait();
+    });
+    const Receipt last = deposit(bank, "alice", 1);
+    is_sent.get_future().wait();
+    const std::jthread ends{[&] {
+        Clock::system().sleep_for(20ms);
+        may_end.set_value();
+    }};
+    EXPECT_TRUE(bank.wait_for("slow", last, Duration::max()));
+}
+
+/// Fails from some position on.
+struct EndsEarly final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override {
+        if (table == "events" && after >= 15) throw UnavailableError("it is away");
+        return inner().changes(table, after, limit);
+    }
+};
+
+TEST_F(Following, notes_what_it_has_passed_by_on_a_long_way_too) {
+    {
+        Application bank{store, options()};
+        for (int i = 0; i < 30; ++i) deposit(bank, "alice", 1);
+        Application interrupted{std::make_shared<EndsEarly>(store), options()};
+        interrupted.subscribe("rare", [](auto) {}, {.aggregates = {"rare"}, .follow = {.batch_max = 2}});
+        log.wait_for("the follower 'rare' will try again: it is away");
+    }
+    Application bank{store, options()};
+    const Lock elsewhere = bank.locks().acquire("$follower-rare");
+    bank.subscribe("rare", [](auto) {}, {.aggregates = {"rare"}, .follow = {.batch_max = 2}});
+    EXPECT_GE(status(bank).position, 10u);
+}
+
+/// Calls somebody, once, when it is asked where the events end.
+struct SlowEnd final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    store::Position last_change(const std::string& table) override {
+        if (table == "events" && is_armed.exchange(false)) meanwhile();
+        return inner().last_change(table);
+    }
+    std::atomic<bool> is_armed = false;
+    std::function<void()> meanwhile;  // set before it is armed
+};
+
+TEST_F(Following, nobody_waits_for_who_begins_to_follow) {
+    const auto slow = std::make_shared<SlowEnd>(store);
+    Application bank{slow, options()};
+    bank.follow<Account>(SumUp{}, {.poll_interval = 1000h});
+    ASSERT_TRUE(bank.wait_for<SumUp>(deposit(bank, "alice", 1), patience));
+    bool has_committed = false;
+    std::future<Receipt> commits;
+    slow->meanwhile = [&] {
+        commits = std::async(std::launch::async, [&] { return deposit(bank, "alice", 1); });
+        has_committed = commits.wait_for(patience) == std::future_status::ready;
+    };
+    slow->is_armed = true;
+    bank.subscribe("second", [](auto) {}, {.after = 1});
+    EXPECT_TRUE(has_committed);
+}
+
 // --- what is refused ---
 
 struct SendLetter {
@@ -585,6 +694,48 @@ TEST_F(Following, a_subscription_cannot_end_itself_from_its_handler) {
     bank.subscribe("self", [&](auto) { refused.set_value(refusal<InvalidError>([&] { bank.unfollow("self"); })); });
     deposit(bank, "alice", 1);
     EXPECT_NE(refused.get_future().get().find("cannot be ended from its own handler"), std::string::npos);
+}
+
+TEST_F(Following, a_handler_begins_nothing_in_an_application_that_ends) {
+    std::promise<std::string> refused;
+    {
+        Application bank{store, options()};
+        std::promise<void> is_called;
+        bank.subscribe("self", [&](auto) {
+            is_called.set_value();
+            std::string why = "nothing was refused";
+            const SteadyTime until = Clock::system().until(patience);
+            while (why == "nothing was refused" && Clock::system().steady_now() < until) {
+                why = refusal<InvalidError>([&] {
+                    bank.subscribe("more", [](auto) {});
+                    bank.unfollow("more");
+                });
+            }
+            refused.set_value(why);
+        });
+        deposit(bank, "alice", 1);
+        is_called.get_future().wait();
+    }
+    EXPECT_EQ(refused.get_future().get(), "the follower 'more' cannot begin: its application is ending");
+}
+
+TEST_F(Following, who_waits_for_itself_is_refused) {
+    std::promise<std::string> refused;
+    Application bank{store, options()};
+    bank.subscribe("self", [&](auto) {
+        refused.set_value(
+            refusal<InvalidError>([&] { static_cast<void>(bank.wait_for("self", Receipt{}, Duration::max())); }));
+    });
+    deposit(bank, "alice", 1);
+    EXPECT_NE(refused.get_future().get().find("cannot be waited for from its own handler"), std::string::npos);
+}
+
+TEST_F(Following, a_cause_that_is_a_sentence_is_told_as_one) {
+    Application bank{store, options()};
+    deposit(bank, "alice", 1);
+    bank.subscribe("index", [](auto) { throw std::runtime_error("The index is full."); });
+    const std::string error = wait_until_stopped(bank, log).error;
+    EXPECT_NE(error.find("The index is full. What it has done"), std::string::npos) << error;
 }
 
 /// The next read of a checkpoint fails.

@@ -1,5 +1,6 @@
 #include "projections/following.h"
 #include "support/dying_store.h"
+#include "support/hooked_store.h"
 #include "support/unordered_store.h"
 
 #include <varve/commands/parked_stream.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <future>
 #include <thread>
 
@@ -293,6 +295,134 @@ TEST_F(Parking, a_subscription_is_handed_what_was_aside_in_order_when_it_is_take
                                         "account-alice/2 Deposited", "account-alice/3 Deposited"}));
     EXPECT_GT(inbox.positions()[2], inbox.positions()[0]) << "and each with its own position";
     EXPECT_LT(inbox.positions()[2], inbox.positions()[1]);
+}
+
+/// A subscription that has set alice's second deposit aside.
+struct ParkedSubscription : Parking {
+    std::atomic<bool> is_mended = false;
+    std::function<void(const RecordedEvent&)> when_mended = [](auto&) {};
+    Lines taken_up;  // by who takes up, in its thread
+
+    void subscribe(Application& bank) {
+        const std::thread::id tests = std::this_thread::get_id();
+        const auto handle = [this, tests](std::span<const RecordedEvent> events) {
+            const bool takes_up = std::this_thread::get_id() == tests;
+            for (const RecordedEvent& event : events) {
+                const bool is_poison = event.event.data.find("13") != std::string::npos;
+                if (is_poison && !is_mended) throw std::runtime_error("no 13");
+                if (!takes_up) continue;
+                taken_up.push_back(event.stream + "/" + std::to_string(event.version));
+                when_mended(event);
+            }
+        };
+        bank.subscribe("turnover", handle, {.follow = park});
+    }
+};
+
+TEST_F(ParkedSubscription, may_execute_commands_also_when_it_takes_up_what_was_aside) {
+    Application bank{store, options()};
+    for (const std::int64_t cents : {1L, 13L, 4L}) deposit(bank, "alice", cents);
+    subscribe(bank);
+    catch_up(bank, deposit(bank, "bob", 5));
+    is_mended = true;
+    when_mended = [&](const RecordedEvent&) { deposit(bank, "carol", 1); };
+    EXPECT_EQ(bank.retry_parked("turnover"), 1u);
+    EXPECT_EQ(taken_up, (Lines{"account-alice/2", "account-alice/3"}));
+    EXPECT_EQ(bank.load<Account>("carol").version, 2);
+}
+
+TEST_F(ParkedSubscription, gets_what_was_aside_once_while_its_follower_goes_on) {
+    ApplicationOptions keeps_its_lock = Following::options();
+    keeps_its_lock.locks.time_to_live = 100h;
+    Application owner{store, keeps_its_lock};
+    for (const std::int64_t cents : {1L, 13L, 4L}) deposit(owner, "alice", cents);
+    const auto cannot_take_13 = [](std::span<const RecordedEvent> events) {
+        for (const RecordedEvent& event : events) {
+            if (event.event.data.find("13") != std::string::npos) throw std::runtime_error("no 13");
+        }
+    };
+    owner.subscribe("turnover", cannot_take_13, {.follow = park});
+    while (parked(owner).empty()) std::this_thread::yield();
+    Application other{store, keeps_its_lock};
+    subscribe(other);
+    is_mended = true;
+    int more = 3;
+    when_mended = [&](const RecordedEvent&) {
+        if (--more < 0) return;
+        deposit(owner, "alice", 1);
+        catch_up(owner, deposit(owner, "bob", 1));
+    };
+    EXPECT_EQ(other.retry_parked("turnover"), 1u);
+    EXPECT_EQ(taken_up,
+              (Lines{"account-alice/2", "account-alice/3", "account-alice/4", "account-alice/5", "account-alice/6"}));
+    EXPECT_EQ(parked(owner), Names{});
+}
+
+TEST_F(ParkedSubscription, cannot_end_itself_from_its_handler_when_it_takes_up_what_was_aside) {
+    Application bank{store, options()};
+    for (const std::int64_t cents : {1L, 13L}) deposit(bank, "alice", cents);
+    subscribe(bank);
+    catch_up(bank, deposit(bank, "bob", 5));
+    is_mended = true;
+    std::string refused;
+    when_mended = [&](auto&) { refused = refusal<InvalidError>([&] { bank.unfollow("turnover"); }); };
+    EXPECT_EQ(bank.retry_parked("turnover"), 1u);
+    EXPECT_NE(refused.find("cannot be ended from its own handler"), std::string::npos) << refused;
+}
+
+TEST_F(ParkedSubscription, calls_its_handler_no_more_once_it_has_ended) {
+    const auto hooked = std::make_shared<HookedStore>(store);
+    Application bank{hooked, options()};
+    for (const char* account : {"alice", "bob"}) deposit(bank, account, poison);
+    subscribe(bank);
+    catch_up(bank, deposit(bank, "carol", 5));
+    ASSERT_EQ(parked(bank).size(), 2u);
+    is_mended = true;
+    std::atomic<bool> is_handled = false;
+    when_mended = [&](auto&) { is_handled = true; };
+    hooked->before_read = [&] {
+        if (!is_handled.exchange(false)) return;
+        std::thread{[&] { bank.unfollow("turnover"); }}.join();
+    };
+    static_cast<void>(bank.retry_parked("turnover"));
+    EXPECT_EQ(taken_up, Lines{"account-alice/1"});
+    EXPECT_TRUE(bank.followers().empty());
+}
+
+/// Says what it is told to.
+struct Fails {
+    static constexpr std::string_view name = "turnover";
+    std::string text;
+    void operator()(const Deposited& e, ProjectionContext&) const {
+        if (e.cents == poison) throw std::runtime_error(text);
+    }
+};
+
+TEST_F(Parking, an_error_that_cannot_be_stored_is_cut_and_stops_nobody) {
+    for (const std::string& what :
+         {std::string{"caf\xe9"}, "caf" + std::string(400'000, 'e'), "caf" + std::string(1020, 'e') + "\xc3\xa9"}) {
+        store = open("memory:?item_bytes_max=100000");
+        Application bank{store, options()};
+        deposit(bank, "alice", poison);
+        bank.follow<Account>(Fails{what}, park);
+        catch_up(bank, deposit(bank, "bob", 5));
+        ASSERT_EQ(parked(bank), Names{"account-alice/1"});
+        EXPECT_EQ(bank.retry_parked("turnover"), 0u);
+        const std::string error = bank.parked("turnover").front().error;
+        EXPECT_EQ(error.substr(0, 3), "caf");
+        EXPECT_LE(error.size(), 1100u);
+        bank.unfollow("turnover");
+
+        bank.follow<Account>(Fails{what});
+        deposit(bank, "carol", poison);
+        while (status(bank).state != FollowerStatus::State::stopped) std::this_thread::yield();
+        EXPECT_NE(status(bank).error.find("version 1 of stream 'account-carol': caf"), std::string::npos);
+        Application other{store, options()};
+        while (!status(bank).owner.empty()) std::this_thread::yield();
+        const Lock elsewhere = other.locks().acquire("$follower-turnover");
+        other.follow<Account>(Fails{what});
+        EXPECT_EQ(status(other).error, status(bank).error) << "and other processes can read why";
+    }
 }
 
 TEST_F(Parking, refuses_what_cannot_work) {

@@ -1,5 +1,10 @@
 #include "commands/failures.h"
 
+#include "core/utf8.h"
+#include "core/what_was_thrown.h"
+
+#include <algorithm>
+#include <string_view>
 #include <typeinfo>
 
 namespace varve::detail {
@@ -31,6 +36,15 @@ std::exception_ptr unavailable_beside(const InDoubtError& error) noexcept {
     } catch (...) {
         return nullptr;
     }
+}
+
+std::string storable_cause() {
+    constexpr std::size_t bytes_max = 1024;
+    std::string cause = what_was_thrown();
+    const std::size_t end = find_invalid_utf8(std::string_view{cause}.substr(0, bytes_max));
+    if (end == std::string_view::npos && cause.size() <= bytes_max) return cause;
+    cause.resize(std::min({end, cause.size(), bytes_max}));
+    return cause + " ...";
 }
 
 bool concerns_the_store(const std::exception_ptr& failure) {

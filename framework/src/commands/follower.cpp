@@ -1,9 +1,9 @@
 #include "commands/follower.h"
 
 #include "commands/advance.h"
+#include "commands/failures.h"
 #include "commands/parked_retry.h"
 #include "core/planted_faults.h"
-#include "core/what_was_thrown.h"
 #include "transactions/slot.h"
 
 #include <varve/commands/application.h>
@@ -34,6 +34,11 @@ constexpr Duration retry_after = std::chrono::seconds{1};
 Consumer checked(Consumer consumer) {
     consumer.check();
     return consumer;
+}
+
+std::string without_full_stop(std::string text) {
+    if (text.ends_with('.')) text.pop_back();
+    return text;
 }
 
 }  // namespace
@@ -67,6 +72,10 @@ void Follower::start() {
 
 void Follower::end() {
     loop_ = {};
+    {
+        const MutexLock lock{handling_};
+        has_ended_ = true;
+    }
     be_idle(false);
     lock_.reset();
     set(State::elsewhere);
@@ -92,7 +101,7 @@ std::optional<Duration> Follower::turn(const std::stop_token& stop) {
         return own() ? follow(stop) : consumer_.options.poll_interval;
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
-        give_up("where it cannot read on: " + what_was_thrown());
+        give_up("where it cannot read on: " + storable_cause());
         return std::nullopt;
     }
 }
@@ -122,12 +131,12 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             continue;
         }
         seen_ = planted(PlantedFault::who_finds_nothing_takes_the_end_for_seen) ? feed_.end() : batch.end;
+        const store::Position unsaved = seen_ - static_cast<store::Position>(checkpoint_.position);
+        if (unsaved > consumer_.options.batch_max) commit(batch);  // so that the next owner need not read it again
         if (!batch.is_last) {
             reached(seen_, State::catching_up);
             continue;
         }
-        const store::Position unsaved = seen_ - static_cast<store::Position>(checkpoint_.position);
-        if (unsaved > consumer_.options.batch_max) commit(batch);  // so that the next owner need not read it again
         reached(seen_, State::live);
         return consumer_.options.poll_interval;
     }
@@ -169,12 +178,23 @@ void Follower::begin(store::Position end) {
 void Follower::take(const feed::Batch& batch) {
     const bool is_noted = planted(PlantedFault::a_subscription_is_noted_before_it_is_handed_over);
     if (is_noted) commit(batch);
-    if (consumer_.handle && !batch.events.empty()) {
-        const MutexLock lock{handling_};
-        consumer_.handle(batch.events);
-    }
+    if (consumer_.handle && !batch.events.empty() && !hand_over(batch.events)) return;
     if (!is_noted) commit(batch);
     reached(seen_, State::catching_up);
+}
+
+bool Follower::hand_over(std::span<const RecordedEvent> events) {
+    const MutexLock lock{handling_};
+    if (has_ended_) return false;
+    handles_ = std::this_thread::get_id();
+    try {
+        consumer_.handle(events);
+    } catch (...) {
+        handles_ = std::thread::id{};
+        throw;
+    }
+    handles_ = std::thread::id{};
+    return true;
 }
 
 void Follower::commit(const feed::Batch& batch) {
@@ -228,8 +248,8 @@ bool Follower::park(const feed::Batch& batch, const std::string& error) {
     if (!is_where_it_was) return true;
     reached(seen_, State::catching_up);
     try_to_log(application_.runtime().log, LogLevel::error, [&] {
-        return "the follower '" + consumer_.name + "' has set a stream aside at " + described(event) + ": " + error +
-               ". It goes on with the others; call retry_parked when it is mended";
+        return "the follower '" + consumer_.name + "' has set a stream aside at " + described(event) + ": " +
+               without_full_stop(error) + ". It goes on with the others; call retry_parked when it is mended";
     });
     return true;
 }
@@ -239,7 +259,7 @@ void Follower::failed(const feed::Batch& batch) {
     if (planted(PlantedFault::a_batch_that_failed_is_taken_for_done)) seen_ = batch.end;
     if (may_pass(failure)) std::rethrow_exception(failure);
     if (batch.events.empty()) {
-        give_up("where it cannot note what it has seen: " + what_was_thrown());
+        give_up("where it cannot note what it has seen: " + storable_cause());
         return;
     }
     const RecordedEvent& first = batch.events.front();
@@ -251,7 +271,7 @@ void Follower::failed(const feed::Batch& batch) {
         seen_ = batch.end;
         return;
     }
-    std::string error = what_was_thrown();
+    std::string error = storable_cause();
     if (consumer_.options.on_poison == FollowOptions::OnPoison::park) {
         if (park(batch, error)) return;
         error += "; " + std::to_string(parked_.size()) +
@@ -280,7 +300,7 @@ void Follower::note(const std::string& error) {
 
 void Follower::give_up(const std::string& why) {
     const std::string error =
-        "the follower '" + consumer_.name + "' has stopped " + why +
+        "the follower '" + consumer_.name + "' has stopped " + without_full_stop(why) +
         ". What it has done so far stays; it goes on from there when it is mended and begins again";
     try_to_log(application_.runtime().log, LogLevel::error, [&] { return error; });
     if (!consumer_.ephemeral) note(error);
@@ -369,21 +389,24 @@ bool Follower::has_nothing_left(const Checkpoint& checkpoint, store::Position en
 
 bool Follower::wait(const Receipt& receipt, SteadyTime until) const {
     constexpr Duration look_again_after = std::chrono::milliseconds{20};
+    check_is_outside("cannot be waited for");
     Clock& clock = application_.runtime().clock;
     std::vector<store::Key> slots;
     for (const Receipt::Written& written : receipt.written)
         slots.push_back(transactions::slot_key(written.stream, written.version));
     if (!feed_.wait_for(slots, clock, until)) return false;
     const store::Position end = feed_.end();
-    for (;;) {
-        std::stop_source moved;
+    for (std::stop_source moved{std::nostopstate};;) {
         bool is_here = true;
         {
             const MutexLock lock{mutex_};
             if (state_ == State::stopped) return reached_ >= end;
             is_here = state_ != State::elsewhere;
             if (is_here && reached_ >= end) return true;
-            if (is_here) waiting_.push_back(moved);
+            if (is_here && (!moved.stop_possible() || moved.stop_requested())) {
+                moved = std::stop_source{};
+                waiting_.push_back(moved);
+            }
         }
         if (!is_here && has_nothing_left(stored().value_or(Checkpoint{}), end)) return true;
         const Duration left = until - clock.steady_now();
@@ -417,22 +440,19 @@ std::vector<ParkedStream> Follower::parked() const {
 }
 
 std::size_t Follower::retry_parked() {
-    if (runs_this_thread()) {
-        throw InvalidError("the follower '" + consumer_.name +
-                           "' cannot take up what it has set aside from its own handler; do it from another thread");
-    }
-    Consumer consumer = consumer_;
-    if (consumer.handle) {
-        consumer.handle = [this](std::span<const RecordedEvent> events) {
-            const MutexLock lock{handling_};
-            consumer_.handle(events);
-        };
-    }
+    check_is_outside("cannot take up what it has set aside");
+    const auto hand_over = [this](std::span<const RecordedEvent> events) { return this->hand_over(events); };
     std::size_t live = 0;
     for (const ParkedStream& one : parked()) {
-        if (ParkedRetry{application_, consumer, one.stream}.run()) ++live;
+        if (ParkedRetry{application_, consumer_, hand_over, one.stream}.run()) ++live;
     }
     return live;
+}
+
+void Follower::check_is_outside(const char* what) const {
+    if (!runs_this_thread()) return;
+    throw InvalidError("the follower '" + consumer_.name + "' " + what +
+                       " from its own handler; do it from another thread");
 }
 
 }  // namespace varve::detail

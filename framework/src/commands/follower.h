@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -50,7 +51,8 @@ class Follower {
     /// requested.
     std::optional<Duration> turn(const std::stop_token& stop);
 
-    /// Finishes the batch that it is at, and lets go of its lock. Harmless when repeated, but not for two at once.
+    /// Finishes the batch that it is at, and lets go of its lock. Its handler is not called any more, whoever takes up
+    /// what was aside. Harmless when repeated, but not for two at once.
     void end();
 
     const Consumer& consumer() const { return consumer_; }
@@ -60,14 +62,18 @@ class Follower {
     /// Asks the store where this process does not have it.
     FollowerStatus status() const;
     /// Whether what this command has written, and put in place, has taken effect; of an empty receipt: everything that
-    /// was acknowledged. Waits until it has, it has stopped, or the time is over.
+    /// was acknowledged. Waits until it has, it has stopped, or the time is over. InvalidError from its own handler.
     bool wait(const Receipt& receipt, SteadyTime until) const;
     /// Whether it has set one of these streams aside; of an empty receipt: any.
     bool has_parked(const Receipt& receipt) const;
     std::vector<ParkedStream> parked() const;
     /// How many of them it has again. InvalidError from its own handler.
     std::size_t retry_parked();
-    bool runs_this_thread() const { return thread_.load() == std::this_thread::get_id(); }
+    /// Whether this is its own thread, or one in which its handler is called.
+    bool runs_this_thread() const {
+        const std::thread::id here = std::this_thread::get_id();
+        return thread_.load() == here || handles_.load() == here;
+    }
 
   private:
     using State = FollowerStatus::State;
@@ -81,6 +87,10 @@ class Follower {
     std::optional<Checkpoint> stored() const;
     std::string lock_name() const { return "$follower-" + consumer_.name; }
     void take(const feed::Batch& batch);
+    /// Calls the handler. False: it has ended.
+    bool hand_over(std::span<const RecordedEvent> events);
+    /// InvalidError from its own handler.
+    void check_is_outside(const char* what) const;
     /// Runs what the batch causes, as far as it fits into one transaction. If somebody else has changed the checkpoint,
     /// it does nothing and goes on from there.
     void commit(const feed::Batch& batch);
@@ -115,6 +125,8 @@ class Follower {
     store::Position one_by_one_until_ = 0;  // something there has failed
 
     Mutex handling_;  // a handler is called by one at a time
+    bool has_ended_ VARVE_GUARDED_BY(handling_) = false;
+    std::atomic<std::thread::id> handles_{};  // by whom
     std::atomic<std::thread::id> thread_{};
     std::atomic<bool> idle_ = false;
     mutable Mutex mutex_;

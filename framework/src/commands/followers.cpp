@@ -9,15 +9,23 @@
 namespace varve::detail {
 
 void Followers::add(Application& application, Consumer consumer) {
+    // It asks the store, and who commits meanwhile must not wait for that.
+    const auto follower = std::make_shared<Follower>(application, idle_, std::move(consumer));
     const MutexLock lock{mutex_};
-    if (std::ranges::any_of(all_, [&](const auto& one) { return one->name() == consumer.name; })) {
-        throw ConfigError("there is a follower '" + consumer.name +
+    if (is_closed_)
+        throw InvalidError("the follower '" + follower->name() + "' cannot begin: its application is ending");
+    if (std::ranges::any_of(all_, [&](const auto& one) { return one->name() == follower->name(); })) {
+        throw ConfigError("there is a follower '" + follower->name() +
                           "' in this application already, and both would share one checkpoint; give the second one a "
                           "name of its own");
     }
-    auto follower = std::make_shared<Follower>(application, idle_, std::move(consumer));
-    follower->start();
-    all_.push_back(std::move(follower));
+    all_.push_back(follower);
+    try {
+        follower->start();  // last: one that runs may wait for this lock
+    } catch (...) {
+        all_.pop_back();
+        throw;
+    }
     if (sequencer_) sequencer_->wake();
 }
 
@@ -44,6 +52,7 @@ void Followers::clear() {
     std::vector<std::shared_ptr<Follower>> all;
     {
         const MutexLock lock{mutex_};
+        is_closed_ = true;
         all.swap(all_);
     }
     for (const std::shared_ptr<Follower>& one : all) one->end();

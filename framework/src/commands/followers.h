@@ -14,11 +14,12 @@ namespace varve::detail {
 /// Threads: all methods may be called from any thread.
 class Followers {
   public:
-    /// ConfigError for a second one of this name, and what a Follower's constructor throws.
+    /// ConfigError for a second one of this name, InvalidError after clear(), and what a Follower's constructor throws.
     void add(Application& application, Consumer consumer);
     /// Ends it when its batch is done. False: there is none of this name. InvalidError if it is called from its own
     /// handler, which would wait for itself.
     bool remove(std::string_view name);
+    /// Ends all of them, and lets nobody begin any more.
     void clear();
     /// InvalidError if there is none.
     std::shared_ptr<Follower> get(std::string_view name) const;
@@ -44,6 +45,7 @@ class Followers {
     std::atomic<int> idle_ = 0;
     mutable Mutex mutex_;
     std::vector<std::shared_ptr<Follower>> all_ VARVE_GUARDED_BY(mutex_);
+    bool is_closed_ VARVE_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace varve::detail

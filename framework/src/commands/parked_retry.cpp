@@ -1,7 +1,7 @@
 #include "commands/parked_retry.h"
 
 #include "commands/checkpoint.h"
-#include "core/what_was_thrown.h"
+#include "commands/failures.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,9 +17,10 @@ feed::Filter only(const std::string& stream, feed::Filter filter) {
 
 }  // namespace
 
-ParkedRetry::ParkedRetry(Application& application, const Consumer& consumer, std::string stream)
+ParkedRetry::ParkedRetry(Application& application, const Consumer& consumer, HandOver hand_over, std::string stream)
     : application_(application),
       consumer_(consumer),
+      hand_over_(std::move(hand_over)),
       feed_(application.store()),
       key_(consumer.name, std::move(stream)),
       filter_(only(key_.sort, consumer.filter)) {}
@@ -36,15 +37,22 @@ bool ParkedRetry::run() {
 }
 
 feed::Batch ParkedRetry::read(store::Position goal) const {
-    feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, filter_);
-    std::vector<RecordedEvent>& events = batch.events;
-    if (one_by_one_ && !events.empty() && events.front().position < batch.end) {
-        batch.end = events.front().position;
-        batch.is_last = false;
+    if (!one_by_one_.empty()) {
+        const store::Position end = one_by_one_.front().position;
+        const auto next = std::ranges::upper_bound(one_by_one_, end, {}, &RecordedEvent::position);
+        return {.events = {one_by_one_.begin(), next}, .end = end, .is_last = false};
     }
+    feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, filter_);
     const store::Position last = std::min(batch.end, goal);
-    std::erase_if(events, [last](const RecordedEvent& event) { return event.position > last; });
+    std::erase_if(batch.events, [last](const RecordedEvent& event) { return event.position > last; });
     return batch;
+}
+
+bool ParkedRetry::has_nothing_between(store::Position after, store::Position goal) const {
+    if (after >= goal) return true;
+    const feed::Batch batch = feed_.read(after, consumer_.options.batch_max, filter_);
+    if (!batch.events.empty()) return batch.events.front().position > goal;
+    return batch.is_last || batch.end >= goal;
 }
 
 ParkedRetry::Result ParkedRetry::step() {
@@ -67,16 +75,21 @@ ParkedRetry::Result ParkedRetry::step() {
             return;
         }
         std::optional<Checkpoint> checkpoint;
+        bool is_all = false;
         if (is_near) {  // what the follower has noted meanwhile, too
             checkpoint = tx.rows<Checkpoint>().get(consumer_.name).value_or(Checkpoint{});
-            goal = static_cast<store::Position>(checkpoint->position);
-            batch = read(goal);
+            const auto noted = static_cast<store::Position>(checkpoint->position);
+            if (consumer_.handle) {
+                is_all = has_nothing_between(std::min(batch.end, goal), noted);
+            } else {
+                goal = noted;
+                batch = read(goal);
+                is_all = batch.is_last || batch.end >= goal;
+            }
         }
         const std::vector<RecordedEvent>& events = batch.events;
-        if (consumer_.handle && !events.empty()) consumer_.handle(events);
         const std::size_t taken = consumer_.project_some(tx, events, application_.store().capabilities());
-        const bool is_all = taken == events.size();
-        if (checkpoint && is_all && (batch.is_last || batch.end >= goal)) {
+        if (is_all && taken == events.size()) {
             rows.erase(key_);
             --checkpoint->parked;
             ++checkpoint->retries;
@@ -84,17 +97,20 @@ ParkedRetry::Result ParkedRetry::step() {
             result = Result::is_live;
             return;
         }
-        row->position = static_cast<std::int64_t>(is_all ? std::min(batch.end, goal) : events[taken - 1].position);
+        const store::Position end = taken == events.size() ? std::min(batch.end, goal) : events[taken - 1].position;
+        row->position = static_cast<std::int64_t>(end);
         moved_to = row->position;
         rows.put(key_, *row);
     };
     try {
+        if (consumer_.handle && !batch.events.empty() && !hand_over_(batch.events)) return Result::stays_aside;
         application_.transact(body).value();
     } catch (...) {
         return failed(batch);
     }
     stored_ = moved_to;
     done_ = std::max(done_, static_cast<store::Position>(stored_));
+    std::erase_if(one_by_one_, [this](const RecordedEvent& event) { return event.position <= done_; });
     return result;
 }
 
@@ -102,10 +118,10 @@ ParkedRetry::Result ParkedRetry::failed(const feed::Batch& batch) {
     if (may_pass(std::current_exception()) || batch.events.empty()) throw;
     const RecordedEvent& first = batch.events.front();
     if (first.position != batch.events.back().position) {
-        one_by_one_ = true;  // which of them it is
+        one_by_one_ = batch.events;  // which of them it is
         return Result::again;
     }
-    const std::string error = what_was_thrown();
+    const std::string error = storable_cause();
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
         std::optional<ParkedRow> row = rows.get(key_);

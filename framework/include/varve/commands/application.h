@@ -256,8 +256,8 @@ class Application {
 
     /// Waits until the projection has taken what this command has written, here or in another process; false if the
     /// time is over before, it has stopped, or it has set one of these streams aside. `Receipt{}`: all that was
-    /// acknowledged before this call. Errors: InvalidError if this application has no such follower, those of the
-    /// store.
+    /// acknowledged before this call. Errors: InvalidError if this application has no such follower, and from its own
+    /// handler; those of the store.
     ///
     ///     auto paid = shop.execute<Order>("o-17", Pay{card});
     ///     shop.wait_for<Revenue>(*paid, 2s);

@@ -85,8 +85,8 @@ struct FollowOptions {
     /// Slots that are taken together, at most, when many are waiting; at least 1. A projection takes fewer where they
     /// change more rows than the store writes at a time.
     std::size_t batch_max = 500;
-    /// How often a follower that has caught up asks the store for what other processes have written; more than 0. What
-    /// its own application commits it sees at once.
+    /// How often a follower that has caught up asks the store for what others have written; more than 0. What commands
+    /// of its own application commit it sees at once.
     Duration poll_interval = std::chrono::milliseconds{50};
     /// What happens at an event that can never be taken: the follower stops there; or it sets the event's stream aside,
     /// and takes all the others (parked_stream.h).
