@@ -342,7 +342,9 @@ bool Audit::holds() const {
 }
 
 Audit audit(varve::Application& bank, varve::Duration patience) {
-    bank.rows<Balance>();  // its table must be there to be read
+    // Tables must be known to be settled and read.
+    bank.rows<Balance>();
+    bank.rows<Turnover>();
     bool settled = false;
     try {
         settled = bank.settle(patience);
