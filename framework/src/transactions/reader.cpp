@@ -186,16 +186,20 @@ store::Query up_to(store::Query query, const std::optional<store::SortKey>& stop
     return query;
 }
 
-Reader::Raw Reader::raw(store::Query query, std::size_t limit) {
+Reader::Raw Reader::raw(store::Query query, std::size_t limit, Tombstones tombstones) {
     Raw read;
     const std::size_t page_max = query.limit;
     query.limit = std::min(limit, page_max);
     for (std::size_t there = 0;;) {
         store::Page page = store_.query(query);
         for (std::size_t i = 0; i < page.records.size(); ++i) {
-            if (!is_tombstone(page.records[i].item)) ++there;
-            read.records.push_back(std::move(page.records[i]));
-            if (there < limit || (i + 1 == page.records.size() && !page.next)) continue;
+            store::Record& record = page.records[i];
+            if (is_tombstone(record.item)) {
+                if (tombstones == Tombstones::kept) read.records.push_back(std::move(record));
+                continue;
+            }
+            read.records.push_back(std::move(record));
+            if (++there < limit || (i + 1 == page.records.size() && !page.next)) continue;
             read.stopped_at = read.records.back().key.sort;
             return read;
         }
@@ -221,7 +225,8 @@ std::vector<Reader::FoundRow> Reader::found(std::vector<store::Record> records, 
 }
 
 Reader::FoundRange Reader::range(const store::Query& whole, Isolation isolation, std::size_t limit) {
-    Raw first = raw(whole, limit);
+    // Of two reads that are compared, tombstones too must be the same.
+    Raw first = raw(whole, limit, isolation == Isolation::snapshot ? Tombstones::kept : Tombstones::dropped);
     FoundRange read{found(std::move(first.records), isolation), std::move(first.stopped_at)};
     if (isolation != Isolation::snapshot) return read;
     const store::Query query = up_to(whole, read.stopped_at);
@@ -251,7 +256,8 @@ Reader::Scanned Reader::scan(const std::string& table, Isolation isolation, std:
         scan.limit = std::min(limit - there, page_max);
         store::Page page = store_.scan(scan);
         for (FoundRow& row : found(std::move(page.records), isolation)) {
-            if (row.image.data) ++there;
+            if (!row.image.data) continue;
+            ++there;
             read.rows.push_back(std::move(row));
         }
         read.next = scan.next = std::move(page.next);

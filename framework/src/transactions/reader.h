@@ -60,14 +60,15 @@ class Reader {
         bool operator==(const FoundRow&) const = default;
     };
     static constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
-    /// Rows from the beginning of a range on; tombstones too (they tell apart "not there" from "not there again").
+    /// Rows from the beginning of a range on; at `snapshot` tombstones too (they tell apart "not there" from "not there
+    /// again").
     struct FoundRange {
         std::vector<FoundRow> rows;
         std::optional<store::SortKey> stopped_at = {};  ///< the last that was looked at; nullopt: the range's end
     };
     /// As far as about `limit` rows that are there go.
     FoundRange range(const store::Query& query, Isolation isolation, std::size_t limit = no_limit);
-    /// Rows of a table, tombstones too, in no order, and where the scan goes on. Each is of its own moment (`committed`
+    /// Rows of a table in no order, and where the scan goes on. Each is of its own moment (`committed`
     /// or `uncommitted`).
     struct Scanned {
         std::vector<FoundRow> rows;
@@ -83,7 +84,8 @@ class Reader {
         std::vector<store::Record> records;
         std::optional<store::SortKey> stopped_at = {};
     };
-    Raw raw(store::Query query, std::size_t limit = no_limit);
+    enum class Tombstones { kept, dropped };
+    Raw raw(store::Query query, std::size_t limit = no_limit, Tombstones tombstones = Tombstones::kept);
 
   private:
     std::vector<Image> images(std::span<const store::Key> keys, std::vector<std::optional<store::Item>> items,
