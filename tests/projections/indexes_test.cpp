@@ -334,6 +334,22 @@ TEST_P(IndexesTest, refuse_a_value_that_is_too_long_by_its_fields_name) {
     }
 }
 
+TEST_P(IndexesTest, follow_all_rows_of_a_body_that_had_to_mend_one) {
+    ASSERT_TRUE(put("c1", email("x")));
+    ASSERT_TRUE(shop_.transact([&](Transaction& tx) {
+        const auto rows = tx.rows<Customer>();
+        rows.put("c1", email("y"));
+        rows.put("c2", email(std::string(1100, 'x')));
+        rows.put("c3", email("z"));
+        EXPECT_THROW((void)rows.find<&Customer::email>("y"), InvalidError);
+        rows.put("c2", email("x"));
+        EXPECT_EQ(rows.find<&Customer::email>("x")->key.partition, "c2");
+        rows.erase("c3");
+    }));
+    world_.later.drain();
+    EXPECT_EQ(entries_stored(*inner_), entries_expected(shop_));
+}
+
 /// As a program has written it that keeps no indexes.
 struct Plain {
     static constexpr std::string_view table = "customers";

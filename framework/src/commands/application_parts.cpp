@@ -262,13 +262,9 @@ std::optional<StoredRow> ApplicationParts::find(const RowTable& table, const Ind
     for (std::optional<std::string> seen;;) {
         const Image image = coordinator.reader().rows({&entry, 1}, Isolation::committed).front();
         if (!image.data) return std::nullopt;
-        const RowKey key = decode_entry(entry, *image.data);
-        const store::Key stored = stored_key(table, key);
-        Image found = coordinator.reader().rows({&stored, 1}, Isolation::committed).front();
-        if (found.data) {
-            StoredRow row{key, *std::move(found.data)};
-            if (has_entry_in(range, table, row)) return row;
-        }
+        const store::Key key = stored_key(table, decode_entry(entry, *image.data));
+        Image found = coordinator.reader().rows({&key, 1}, Isolation::committed).front();
+        if (std::optional<StoredRow> row = row_in(range, table, key, std::move(found.data))) return row;
         // The value may have gone to another row between the two reads: then its entry has, too.
         if (image.rev == seen) return std::nullopt;
         seen = image.rev;
@@ -280,19 +276,13 @@ StoredPage ApplicationParts::indexed(const RowTable& table, const IndexRange& ra
     const PageOfRange page{query_of(table, range), options};
     Reader::FoundRange found = coordinator.reader().range(page.query(), Isolation::committed, page.enough());
     StoredPage entries = page.page(stored_rows(std::move(found.rows)), std::move(found.stopped_at));
-    std::vector<RowKey> keys;
-    std::vector<store::Key> stored;
-    for (const StoredRow& entry : entries.rows) {
-        keys.push_back(decode_entry(stored_key(index_rows, entry.key), entry.data));
-        stored.push_back(stored_key(table, keys.back()));
-    }
     StoredPage rows{.rows = {}, .next = std::move(entries.next)};
-    std::vector<Image> images =
-        stored.empty() ? std::vector<Image>{} : coordinator.reader().rows(stored, Isolation::committed);
-    for (std::size_t i = 0; i < images.size(); ++i) {
-        if (!images[i].data) continue;
-        StoredRow row{std::move(keys[i]), *std::move(images[i].data)};
-        if (has_entry_in(range, table, row)) rows.rows.push_back(std::move(row));
+    const std::vector<store::Key> keys = rows_named_by(table, entries.rows);
+    if (keys.empty()) return rows;
+    std::vector<Image> images = coordinator.reader().rows(keys, Isolation::committed);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (std::optional<StoredRow> row = row_in(range, table, keys[i], std::move(images[i].data)))
+            rows.rows.push_back(*std::move(row));
     }
     return rows;
 }

@@ -49,11 +49,11 @@ std::size_t IndexBuilder::build(OldPrograms old) {
     std::size_t differed = add_missing();
     for (std::size_t i = 0; i < table_.indexes.fields.size(); ++i) {
         differed += erase_from(std::string{table_.indexes.fields[i].name},
-                               [&](Workspace& work, const RowKey& entry) { work.erase_if_stale(table_, i, entry); });
+                               [&](Workspace& work, const auto& entries) { work.erase_stale(table_, i, entries); });
     }
     for (const auto& [field, state] : announced_) {
         if (is_dropped(state))
-            differed += erase_from(field, [](Workspace& work, const RowKey& entry) { work.erase_entry(entry); });
+            differed += erase_from(field, [](Workspace& work, const auto& entries) { work.erase_entries(entries); });
     }
     set_built();
     return differed;
@@ -126,23 +126,18 @@ std::size_t IndexBuilder::add_missing() {
     if (table_.indexes.fields.empty()) return added;
     each_page([&](const PageOptions& page) { return parts_.all(table_, page, Isolation::committed); },
               [&](const std::vector<StoredRow>& rows) {
-                  added += changed([&](Workspace& work) {
-                      for (const StoredRow& row : rows) work.reindex(table_, row.key);
-                  });
+                  added += changed([&](Workspace& work) { work.reindex(table_, rows); });
               });
     return added;
 }
 
 std::size_t IndexBuilder::erase_from(const std::string& field,
-                                     const std::function<void(Workspace&, const RowKey&)>& erase) {
+                                     const std::function<void(Workspace&, const std::vector<StoredRow>&)>& erase) {
     std::size_t erased = 0;
     const RowRange entries{.partition = std::string{table_.type.name} + "/" + field};
-    each_page([&](const PageOptions& page) { return parts_.range(index_rows, entries, page, Isolation::committed); },
-              [&](const std::vector<StoredRow>& rows) {
-                  erased += changed([&](Workspace& work) {
-                      for (const StoredRow& row : rows) erase(work, row.key);
-                  });
-              });
+    each_page(
+        [&](const PageOptions& page) { return parts_.range(index_rows, entries, page, Isolation::committed); },
+        [&](const std::vector<StoredRow>& rows) { erased += changed([&](Workspace& work) { erase(work, rows); }); });
     return erased;
 }
 

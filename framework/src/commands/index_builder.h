@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace varve::detail {
 
@@ -30,7 +31,8 @@ class IndexBuilder {
     /// ConfigError if another program has announced something else since.
     void check_announced(const IndexCatalogue::States& states) const;
     std::size_t add_missing();
-    std::size_t erase_from(const std::string& field, const std::function<void(Workspace&, const RowKey&)>& erase);
+    std::size_t erase_from(const std::string& field,
+                           const std::function<void(Workspace&, const std::vector<StoredRow>&)>& erase);
     void set_built();
     /// How many entries the transaction has changed.
     std::size_t changed(const std::function<void(Workspace&)>& body);

@@ -4,12 +4,12 @@
 #include "core/planted_faults.h"
 #include "events/stored_slot.h"
 #include "locks/held.h"
-#include "rows/index_entries.h"
 #include "rows/stored_rows.h"
 
 #include <varve/core/error.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace varve::detail {
@@ -46,6 +46,12 @@ void Workspace::read_ahead(const std::map<std::string, const AggregateType*>& ag
         for (const auto& [key, image] : rows) ahead.keys.push_back(key);
     }
     reader_.read_ahead(ahead);
+}
+
+void Workspace::read_ahead(std::vector<store::Key> rows) {
+    if (reservation_ != nullptr) return;
+    std::erase_if(rows, [&](const store::Key& key) { return rows_.contains(key); });
+    reader_.read_ahead({.keys = std::move(rows), .streams = {}});
 }
 
 void Workspace::touch_all(const AggregateType& type, std::span<const std::string> ids, Also also) {
@@ -195,7 +201,13 @@ void Workspace::write(const RowTable& table, const RowKey& key, std::optional<st
     check_keeper(stored, true);
     world_.row_tables.check_writer(table, until_);
     set_row(stored, std::move(data));
-    if (!table.indexes.fields.empty()) indexed_.try_emplace(stored, Indexed{&table, false});
+    note_indexed(table, stored);
+}
+
+void Workspace::note_indexed(const RowTable& table, const store::Key& key) {
+    if (table.indexes.fields.empty()) return;
+    if (indexed_.try_emplace(key, Indexed{.table = &table}).second) entries_at_most_ += 2 * table.indexes.fields.size();
+    unfollowed_.insert(key);
 }
 
 StoredPage Workspace::range(const RowTable& table, const RowRange& range, const PageOptions& options) {
@@ -204,36 +216,45 @@ StoredPage Workspace::range(const RowTable& table, const RowRange& range, const 
     return page.page(std::move(found.rows), std::move(found.stopped_at));
 }
 
-void Workspace::reindex(const RowTable& table, const RowKey& key) {
-    const store::Key stored = stored_key(table, key);
-    touch(stored);
-    indexed_.insert_or_assign(stored, Indexed{&table, true});
+void Workspace::reindex(const RowTable& table, const std::vector<StoredRow>& rows) {
+    std::vector<store::Key> keys;
+    for (const StoredRow& row : rows) keys.push_back(stored_key(table, row.key));
+    read_ahead(keys);
+    for (const store::Key& key : keys) {
+        touch(key);
+        note_indexed(table, key);
+        indexed_.at(key).anew = true;
+    }
 }
 
-void Workspace::erase_if_stale(const RowTable& table, std::size_t index, const RowKey& key) {
-    const store::Key entry = stored_key(index_rows, key);
-    const std::optional<std::string> data = touch(entry).data;
-    if (!data) return;
-    const store::Key row = stored_key(table, decode_entry(entry, *data));
-    if (entries_left_by(table, row, touch(row).data)[index] == entry) return;
-    erase_entry(key);
+void Workspace::erase_stale(const RowTable& table, std::size_t index, const std::vector<StoredRow>& entries) {
+    std::vector<store::Key> keys = rows_named_by(table, entries);
+    for (const StoredRow& entry : entries) keys.push_back(stored_key(index_rows, entry.key));
+    read_ahead(std::move(keys));
+    std::vector<StoredRow> stale;
+    for (const StoredRow& entry : entries) {
+        const store::Key key = stored_key(index_rows, entry.key);
+        const std::optional<std::string> data = touch(key).data;
+        if (!data) continue;
+        const store::Key row = stored_key(table, decode_entry(key, *data));
+        if (entries_left_by(table, row, touch(row).data)[index] != key) stale.push_back(entry);
+    }
+    erase_entries(stale);
 }
 
-void Workspace::erase_entry(const RowKey& key) {
-    const store::Key entry = stored_key(index_rows, key);
-    set_row(entry, std::nullopt);
-    entries_.insert(entry);
-}
-
-std::size_t Workspace::items_at_most() const {
-    std::size_t items = rows_.size();
-    for (const auto& [key, indexed] : indexed_) items += 2 * indexed.table->indexes.fields.size();
-    return items;
+void Workspace::erase_entries(const std::vector<StoredRow>& entries) {
+    std::vector<store::Key> keys;
+    for (const StoredRow& entry : entries) keys.push_back(stored_key(index_rows, entry.key));
+    read_ahead(keys);
+    for (const store::Key& key : keys) {
+        set_row(key, std::nullopt);
+        entries_.try_emplace(key);
+    }
 }
 
 std::size_t Workspace::entries_changed() const {
-    return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const store::Key& entry) {
-        const TouchedRow& touched = rows_.at(entry);
+    return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const auto& entry) {
+        const TouchedRow& touched = rows_.at(entry.first);
         return touched.data != touched.seen.data;
     }));
 }
@@ -248,68 +269,75 @@ void Workspace::reject_not_unique(const RowTable& table, const store::Key& entry
 }
 
 void Workspace::keep_indexes(Uniques uniques) {
-    if (indexed_.empty() || rejection_) return;
-    for (const store::Key& entry : entries_) {
-        TouchedRow& touched = rows_.at(entry);
-        touched.data = touched.seen.data;
-    }
-    struct Entry {
-        const RowTable* table;
-        std::optional<store::Key> claimed_by = {};
-        std::optional<store::Key> left_by = {};
-    };
-    std::map<store::Key, Entry> changed;
-    for (const auto& [key, indexed] : indexed_) {
-        const RowTable& table = *indexed.table;
-        const TouchedRow& row = rows_.at(key);
-        const Entries before = entries_left_by(table, key, row.seen.data);
-        const Entries after = entries_of(table, key, row.data);
+    if (rejection_) return;
+    claim_entries();
+    read_ahead({claimed_anew_.begin(), claimed_anew_.end()});
+    for (const store::Key& key : claimed_anew_) follow_claims(key, entries_.at(key));
+    unchecked_.merge(std::exchange(claimed_anew_, {}));
+    if (uniques == Uniques::not_yet_checked) return;
+    for (const store::Key& key : unchecked_) check_unique(key, entries_.at(key));
+    unchecked_.clear();
+}
+
+void Workspace::claim_entries() {
+    for (auto at = unfollowed_.begin(); at != unfollowed_.end(); at = unfollowed_.erase(at)) {
+        const store::Key& key = *at;
+        Indexed& row = indexed_.at(key);
+        const TouchedRow& touched = rows_.at(key);
+        if (!row.before) row.before = entries_left_by(*row.table, key, touched.seen.data);
+        const Entries& before = *row.before;
+        const Entries after = entries_of(*row.table, key, touched.data);
+        const auto entry = [&](const store::Key& one) -> Entry& {
+            claimed_anew_.insert(one);
+            Entry& found = entries_[one];
+            found.table = row.table;
+            return found;
+        };
+        for (const store::Key& one : std::exchange(row.claimed, {})) entry(one).claimed_by.erase(key);
+        for (const store::Key& one : std::exchange(row.left, {})) entry(one).left_by.erase(key);
         for (std::size_t i = 0; i < after.size(); ++i) {
-            if (before[i] == after[i] && !indexed.anew) continue;
-            if (before[i] && before[i] != after[i])
-                changed.try_emplace(*before[i], Entry{&table}).first->second.left_by = key;
-            if (!after[i]) continue;
-            Entry& entry = changed.try_emplace(*after[i], Entry{&table}).first->second;
-            if (entry.claimed_by && uniques == Uniques::checked)
-                reject_not_unique(table, *after[i], key, row_key(*entry.claimed_by));
-            entry.claimed_by = key;
-        }
-    }
-    SettledReader::Ahead ahead;
-    for (const auto& [key, entry] : changed) {
-        if (!rows_.contains(key)) ahead.keys.push_back(key);
-    }
-    if (reservation_ == nullptr) reader_.read_ahead(std::move(ahead));
-    for (const auto& [key, entry] : changed) {
-        const std::optional<std::string> seen = touch(key).seen.data;
-        std::optional<std::string> data = seen;
-        const std::optional<RowKey> owner = seen ? std::optional{decode_entry(key, *seen)} : std::nullopt;
-        if (entry.claimed_by) {
-            data = encode_entry(*entry.claimed_by);
-            if (owner && data != seen && uniques == Uniques::checked) {
-                const store::Key other = stored_key(*entry.table, *owner);
-                const Entries others = entries_left_by(*entry.table, other, touch(other).data);
-                if (std::ranges::find(others, std::optional{key}) != others.end())
-                    reject_not_unique(*entry.table, key, *entry.claimed_by, *owner);
+            if (before[i] == after[i] && !row.anew) continue;
+            if (before[i] && before[i] != after[i]) {
+                entry(*before[i]).left_by.insert(key);
+                row.left.push_back(*before[i]);
             }
-        } else if (owner && stored_key(*entry.table, *owner) == entry.left_by) {
-            data.reset();
+            if (!after[i]) continue;
+            entry(*after[i]).claimed_by.insert(key);
+            row.claimed.push_back(*after[i]);
         }
-        TouchedRow& touched = touch(key);
-        touched.data = std::move(data);
-        touched.written = true;
-        entries_.insert(key);
     }
 }
 
-std::optional<StoredRow> Workspace::row_of(const RowTable& table, const IndexRange& range, const RowKey& key) {
-    const store::Key stored = stored_key(table, key);
-    check_keeper(stored, false);
-    const std::optional<std::string>& data = touch(stored).data;
-    if (!data) return std::nullopt;
-    StoredRow row{key, *data};
-    if (!has_entry_in(range, table, row)) return std::nullopt;
-    return row;
+void Workspace::follow_claims(const store::Key& key, const Entry& entry) {
+    TouchedRow& touched = touch(key);
+    const std::optional<std::string>& seen = touched.seen.data;
+    touched.written = true;
+    if (!entry.claimed_by.empty()) {
+        touched.data = encode_entry(*entry.claimed_by.rbegin());
+    } else if (seen && entry.left_by.contains(stored_key(*entry.table, decode_entry(key, *seen)))) {
+        touched.data.reset();
+    } else {
+        touched.data = seen;
+    }
+}
+
+void Workspace::check_unique(const store::Key& key, const Entry& entry) {
+    if (entry.claimed_by.empty()) return;
+    const store::Key& first = *entry.claimed_by.begin();
+    if (entry.claimed_by.size() > 1)
+        reject_not_unique(*entry.table, key, *std::next(entry.claimed_by.begin()), row_key(first));
+    const TouchedRow& touched = touch(key);
+    if (!touched.seen.data || touched.data == touched.seen.data) return;
+    const RowKey owner = decode_entry(key, *touched.seen.data);
+    const store::Key other = stored_key(*entry.table, owner);
+    const Entries others = entries_left_by(*entry.table, other, touch(other).data);
+    if (std::ranges::find(others, std::optional{key}) != others.end())
+        reject_not_unique(*entry.table, key, first, owner);
+}
+
+std::optional<StoredRow> Workspace::row_of(const RowTable& table, const IndexRange& range, const store::Key& key) {
+    check_keeper(key, false);
+    return row_in(range, table, key, touch(key).data);
 }
 
 std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange& range) {
@@ -318,7 +346,7 @@ std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange
     const store::Key entry = entry_of_unique(table, range.index, range.first);
     const std::optional<std::string> data = touch(entry).data;
     if (!data) return std::nullopt;
-    return row_of(table, range, decode_entry(entry, *data));
+    return row_of(table, range, stored_key(table, decode_entry(entry, *data)));
 }
 
 StoredPage Workspace::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
@@ -327,16 +355,10 @@ StoredPage Workspace::indexed(const RowTable& table, const IndexRange& range, co
     const PageOfRange page{query_of(table, range), options};
     RangeOfRows found = this->range(page.query(), page.enough());
     StoredPage entries = page.page(std::move(found.rows), std::move(found.stopped_at));
-    std::vector<RowKey> keys;
-    SettledReader::Ahead ahead;
-    for (const StoredRow& entry : entries.rows) {
-        keys.push_back(decode_entry(stored_key(index_rows, entry.key), entry.data));
-        store::Key stored = stored_key(table, keys.back());
-        if (!rows_.contains(stored)) ahead.keys.push_back(std::move(stored));
-    }
-    if (reservation_ == nullptr) reader_.read_ahead(std::move(ahead));
+    const std::vector<store::Key> keys = rows_named_by(table, entries.rows);
+    read_ahead(keys);
     StoredPage rows{.rows = {}, .next = std::move(entries.next)};
-    for (const RowKey& key : keys) {
+    for (const store::Key& key : keys) {
         if (std::optional<StoredRow> row = row_of(table, range, key)) rows.rows.push_back(*std::move(row));
     }
     return rows;
@@ -375,7 +397,7 @@ std::size_t Workspace::refold(const AggregateType& type, std::string_view id) {
         const RowTable& table = *world_.projections.keeper_of(key.table)->own;
         world_.row_tables.check_writer(table, until_);
         set_row(key, std::nullopt);
-        if (!table.indexes.fields.empty()) indexed_.try_emplace(key, Indexed{&table, false});
+        note_indexed(table, key);
     }
 
     const StreamRead stream =

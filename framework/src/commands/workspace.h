@@ -3,6 +3,7 @@
 #include "aggregates/repository.h"
 #include "commands/inline_projections.h"
 #include "commands/row_tables.h"
+#include "rows/index_entries.h"
 #include "transactions/reservation.h"
 
 #include <varve/commands/transaction.h>
@@ -129,11 +130,11 @@ class Workspace final : public RowsOfTransaction {
     StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page) override;
     std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
     StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
-    /// Has the row's entries written if they are missing, though the row is not.
-    void reindex(const RowTable& table, const RowKey& key);
-    /// Erases an entry of one of the table's indexes if no row has it.
-    void erase_if_stale(const RowTable& table, std::size_t index, const RowKey& entry);
-    void erase_entry(const RowKey& entry);
+    /// Has the rows' entries written if they are missing, though the rows are not.
+    void reindex(const RowTable& table, const std::vector<StoredRow>& rows);
+    /// Erases those entries of one of the table's indexes that no row has.
+    void erase_stale(const RowTable& table, std::size_t index, const std::vector<StoredRow>& entries);
+    void erase_entries(const std::vector<StoredRow>& entries);
     /// Of indexes; how many are not as they were.
     std::size_t entries_changed() const;
     /// Writes the rows that projections keep for the aggregate alone anew, from its events. How many differed.
@@ -144,7 +145,7 @@ class Workspace final : public RowsOfTransaction {
     const std::map<std::string, Touched>& aggregates() const { return aggregates_; }  ///< by stream
     const std::map<store::Key, TouchedRow>& rows() const { return rows_; }
     /// The rows, and the entries of indexes that they may need.
-    std::size_t items_at_most() const;
+    std::size_t items_at_most() const { return rows_.size() + entries_at_most_; }
     bool is_fenced() const { return !fences_.empty(); }
     /// Whether anybody had to be waited for.
     bool waited() const { return reader_.waited(); }
@@ -166,6 +167,7 @@ class Workspace final : public RowsOfTransaction {
     /// All of this is going to be touched, most likely: it is read in one round trip.
     void read_ahead(const std::map<std::string, const AggregateType*>& aggregates,
                     const std::map<store::Key, transactions::Image>& rows);
+    void read_ahead(std::vector<store::Key> rows);
 
   private:
     aggregates::Repository::Sought seek(const AggregateType& type, const std::string& stream);
@@ -184,10 +186,17 @@ class Workspace final : public RowsOfTransaction {
     /// While a command is still deciding, a value may be on its way from one row to another.
     enum class Uniques { not_yet_checked, checked };
     void keep_indexes(Uniques uniques);
+    /// The row has been written, and its entries have to follow.
+    void note_indexed(const RowTable& table, const store::Key& key);
+    struct Entry;
+    /// What the rows that were written since the last time claim and leave.
+    void claim_entries();
+    void follow_claims(const store::Key& key, const Entry& entry);
+    void check_unique(const store::Key& key, const Entry& entry);
     [[noreturn]] void reject_not_unique(const RowTable& table, const store::Key& entry, const store::Key& row,
                                         const RowKey& other);
     /// The row that the entry names, if it is the one that has it.
-    std::optional<StoredRow> row_of(const RowTable& table, const IndexRange& range, const RowKey& key);
+    std::optional<StoredRow> row_of(const RowTable& table, const IndexRange& range, const store::Key& key);
     /// The rows of an aggregate's own, each under the aggregate's id, that are not sorted.
     std::vector<store::Key> own_rows(const AggregateType& type, std::string_view id) const;
     /// What is known of such a row because the aggregate is; nullptr: nothing.
@@ -210,10 +219,20 @@ class Workspace final : public RowsOfTransaction {
     std::map<store::Key, TouchedRow> rows_;
     struct Indexed {
         const RowTable* table;
-        bool anew;  // all its entries, not only those that change
+        bool anew = false;                                // all its entries, not only those that change
+        std::optional<Entries> before = {};               // of the row as seen
+        std::vector<store::Key> claimed = {}, left = {};  // when its entries last followed
+    };
+    struct Entry {
+        const RowTable* table = nullptr;
+        std::set<store::Key> claimed_by = {}, left_by = {};  // rows
     };
     std::map<store::Key, Indexed> indexed_;  // of rows_, those written that have indexes
-    std::set<store::Key> entries_;           // of rows_, those that follow from them
+    std::set<store::Key> unfollowed_;        // of indexed_, those written since their entries last followed
+    std::map<store::Key, Entry> entries_;    // of rows_, those that follow from them
+    std::set<store::Key> claimed_anew_;      // of entries_, those that have not followed these since
+    std::set<store::Key> unchecked_;         // of entries_, those that changed since they were last found unique
+    std::size_t entries_at_most_ = 0;
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<EventData> effects_;

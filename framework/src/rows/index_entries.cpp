@@ -226,10 +226,24 @@ store::Query query_of(const RowTable& table, const IndexRange& range) {
     return query;
 }
 
+std::vector<store::Key> rows_named_by(const RowTable& table, const std::vector<StoredRow>& entries) {
+    std::vector<store::Key> rows;
+    for (const StoredRow& entry : entries)
+        rows.push_back(stored_key(table, decode_entry(stored_key(index_rows, entry.key), entry.data)));
+    return rows;
+}
+
+std::optional<StoredRow> row_in(const IndexRange& range, const RowTable& table, const store::Key& key,
+                                std::optional<std::string> data) {
+    if (!data) return std::nullopt;
+    const auto sort = sorts_of(table, key, *data)[range.index];
+    const bool is_in = sort && sort->size() <= entry_bytes_max && (range.first.empty() || *sort >= range.first) &&
+                       (range.last.empty() || *sort <= range.last);
+    return is_in ? std::optional{StoredRow{row_key(key), *std::move(data)}} : std::nullopt;
+}
+
 bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row) {
-    const auto sort = sorts_of(table, stored_key(table, row.key), row.data)[range.index];
-    return sort && sort->size() <= entry_bytes_max && (range.first.empty() || *sort >= range.first) &&
-           (range.last.empty() || *sort <= range.last);
+    return row_in(range, table, stored_key(table, row.key), row.data).has_value();
 }
 
 std::string value_in(const store::Key& entry) {

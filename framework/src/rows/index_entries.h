@@ -48,7 +48,12 @@ Entries entries_left_by(const RowTable& table, const store::Key& row, const std:
 store::Key entry_of_unique(const RowTable& table, std::size_t index, const std::string& sort);
 /// All that the range may find.
 store::Query query_of(const RowTable& table, const IndexRange& range);
-/// Whether this is a row that the range asks for. CorruptionError if it cannot be read.
+/// The rows that these entries name, in their order.
+std::vector<store::Key> rows_named_by(const RowTable& table, const std::vector<StoredRow>& entries);
+/// The row, if it is one that the range asks for: an entry may name one that has changed. CorruptionError if it cannot
+/// be read.
+std::optional<StoredRow> row_in(const IndexRange& range, const RowTable& table, const store::Key& key,
+                                std::optional<std::string> data);
 bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row);
 
 /// The value of an entry, as people read it.

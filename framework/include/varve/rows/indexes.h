@@ -220,7 +220,8 @@ class IndexReads<T, Store> {
     requires(RefusedQuery<T, field>::refused) RowPage<T> where(const auto& value, const PageOptions& page = {})
     const VARVE_REFUSED;
 
-    /// The rows with values in a range, in the order of the values, and where these are equal of the keys.
+    /// The rows with values in a range, in the order of the values, and where these are equal of the keys. Outside a
+    /// transaction a row that moves within the range meanwhile may come at its old place.
     template <auto field>
     requires(!RefusedQuery<T, field>::refused) RowList<T> between(const ValueRange<IndexedValue<field>>& range)
     const { return list(entries<field>(range)); }
