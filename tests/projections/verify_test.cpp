@@ -1,8 +1,10 @@
 #include "projections/following.h"
+#include "support/unordered_store.h"
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/verified.h>
 #include <varve/store/item_store.h>
+#include <varve/testing/counting_store.h>
 
 #include <algorithm>
 #include <atomic>
@@ -107,6 +109,104 @@ TEST_F(Verifying, also_an_inline_projection) {
     Application other{store, options()};  // which does not know whose the rows are
     other.transact([](Transaction& tx) { tx.rows<Balance>().put("alice", {4}); }).value();
     EXPECT_EQ(lines(bank.verify<ProjectBalance>()), (Lines{R"(balances alice: {"cents":4}, not {"cents":3})"}));
+}
+
+TEST_F(Verifying, reads_no_further_than_for_as_many_differences_as_it_names) {
+    const auto counting = std::make_shared<testing::CountingStore>(store);
+    Application bank{counting, options()};
+    bank.follow<Account>(SumUp{});
+    catch_up(bank, deposit(bank, "alice", 1));
+    const auto reads_beside = [&](int first, int last) {
+        for (int i = first; i < last; i += 90) {
+            bank.transact([&](Transaction& tx) {
+                    for (int j = i; j < std::min(i + 90, last); ++j)
+                        tx.rows<Turnover>().put("nobody " + std::to_string(j), {1, 1});
+                })
+                .value();
+        }
+        counting->reset();
+        EXPECT_EQ(bank.verify<SumUp>().differences.size(), Verified::differences_max);
+        return counting->counts().reads;
+    };
+    const auto few = reads_beside(0, 1100);
+    const auto many = reads_beside(1100, 4000);
+    EXPECT_LT(many, few + few / 2);
+}
+
+/// A hot row, too, is compared at one moment, though the log comes after the commits.
+TEST_F(Following, verify_of_an_inline_projection_tells_no_lies_where_the_feed_is_a_log) {
+    store = std::make_shared<UnorderedStore>(store);
+    Application bank{store, options()};
+    bank.project<Account>(ProjectBalance{});
+    deposit(bank, "alice", 1);
+    std::jthread writer{[&](const std::stop_token& is_over) {
+        while (!is_over.stop_requested()) deposit(bank, "alice", 1);
+    }};
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(lines(bank.verify<ProjectBalance>()), Lines{});
+    Application other{store, options()};  // which does not know whose the rows are
+    other.transact([](Transaction& tx) { tx.rows<Balance>().update("alice", [](Balance& row) { row.cents += 7; }); })
+        .value();
+    const Verified wrong = bank.verify<ProjectBalance>();
+    writer.request_stop();
+    ASSERT_EQ(wrong.differences.size(), 1u);
+    const auto cents = [](const std::optional<std::string>& row) { return json::decode<Balance>(*row).value().cents; };
+    EXPECT_EQ(cents(wrong.differences[0].stored), cents(wrong.differences[0].expected) + 7);
+}
+
+/// An account's deposits in their order, and what pages of them said at each.
+struct Deposits {
+    static constexpr std::string_view table = "deposits";
+    static constexpr bool sorted = true;
+    std::int64_t cents = 0;
+    std::string before;
+};
+struct ListDeposits {
+    static constexpr std::string_view name = "deposits";
+    void operator()(const Deposited& e, ProjectionContext& context) const {
+        const std::string id{context.aggregate_id()};
+        const auto rows = context.rows<Deposits>();
+        std::string before;
+        for (const RowRange& range : {RowRange{id}, RowRange{.partition = id, .descending = true},
+                                      RowRange{.partition = id, .first = "2", .last = "4"},
+                                      RowRange{.partition = id, .first = "2", .last = "4", .descending = true},
+                                      RowRange{.partition = id, .first = "4", .last = "2"}}) {
+            PageOptions page{.limit = 2};
+            do {
+                RowPage<Deposits> found = rows.range(range, page);
+                for (const auto& row : found.rows) before += row.key.sort;
+                before += found.next.empty() ? "." : ",";
+                page.next = std::move(found.next);
+            } while (!page.next.empty());
+        }
+        rows.put({id, std::to_string(context.version())}, {e.cents, before});
+    }
+};
+
+TEST_F(Verifying, shows_a_projection_ranges_as_the_store_does) {
+    Application bank{store, options()};
+    bank.follow<Account>(ListDeposits{});
+    Receipt last;
+    for (const char* id : {"alic", "alice", "alice1"}) {
+        for (int i = 0; i < 5; ++i) last = deposit(bank, id, i);
+    }
+    while (!bank.wait_for<ListDeposits>(last, 1s)) std::this_thread::yield();
+    EXPECT_EQ(bank.rows<Deposits>().get({"alice", "5"})->before, "12,34.43,21.23,4.43,2..");
+    EXPECT_EQ(lines(bank.verify<ListDeposits>()), Lines{});
+}
+
+TEST_F(Verifying, names_each_of_many_rows_that_are_missing) {
+    Application bank{store, options()};
+    bank.follow<Account>(SumUp{});
+    Receipt last;
+    for (int i = 0; i < 120; ++i) last = deposit(bank, "a" + std::to_string(i), 1);
+    catch_up(bank, last);
+    for (int i = 0; i < 120; i += 60) {
+        bank.transact([&](Transaction& tx) {
+                for (int j = i; j < i + 60; ++j) tx.rows<Turnover>().erase("a" + std::to_string(j));
+            })
+            .value();
+    }
+    EXPECT_EQ(bank.verify<SumUp>().differences.size(), 120u);
 }
 
 /// As an older program has written it.

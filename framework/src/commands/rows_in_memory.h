@@ -17,9 +17,13 @@ namespace varve::detail {
 /// Threads: belongs to one.
 class RowsInMemory final : public RowsOfTransaction {
   public:
+    struct Row {
+        std::string data;
+        bool is_marked = false;
+    };
     struct Table {
         const RowTable* type;
-        std::map<RowKey, std::string> rows;
+        std::map<RowKey, Row> rows;
         bool is_written = false;
     };
     using Tables = std::map<std::string_view, Table>;  // by name
@@ -33,7 +37,7 @@ class RowsInMemory final : public RowsOfTransaction {
 
     void ensure(const RowTable& table) override;
     std::optional<std::string> read(const RowTable& table, const RowKey& key) override;
-    /// InvalidError if all rows together would take more than they may.
+    /// InvalidError if all rows, and the notes, would take more than they may.
     void write(const RowTable& table, const RowKey& key, std::optional<std::string> data) override;
     StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page) override;
     std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
@@ -41,18 +45,22 @@ class RowsInMemory final : public RowsOfTransaction {
 
     const Tables& tables() const { return tables_; }
     std::size_t size() const;
-    /// Which rows are written from now on is noted.
-    void note_changes() { notes_ = true; }
-    const std::set<Name>& changed() const { return changed_; }
+    /// Marks the row, until it is erased.
+    void mark(const Name& name) { tables_.at(name.table).rows.at(name.key).is_marked = true; }
+    /// Which rows are written from now on is noted; what was noted before is forgotten.
+    void note_changes();
+    bool has_changed(const Name& name) const { return changed_.contains(name); }
 
   private:
     Table& of(const RowTable& table);
+    void take(std::size_t bytes);
 
     const std::size_t bytes_max_;
     std::size_t bytes_ = 0;
     Tables tables_;
     bool notes_ = false;
     std::set<Name> changed_;
+    std::size_t changed_bytes_ = 0;
 };
 
 }  // namespace varve::detail

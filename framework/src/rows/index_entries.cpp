@@ -242,10 +242,6 @@ std::optional<StoredRow> row_in(const IndexRange& range, const RowTable& table, 
     return is_in ? std::optional{StoredRow{row_key(key), *std::move(data)}} : std::nullopt;
 }
 
-bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row) {
-    return row_in(range, table, stored_key(table, row.key), row.data).has_value();
-}
-
 std::string value_in(const store::Key& entry) {
     const std::string& sort = std::get<std::string>(entry.sort);
     std::string value;

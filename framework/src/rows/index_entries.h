@@ -54,7 +54,6 @@ std::vector<store::Key> rows_named_by(const RowTable& table, const std::vector<S
 /// be read.
 std::optional<StoredRow> row_in(const IndexRange& range, const RowTable& table, const store::Key& key,
                                 std::optional<std::string> data);
-bool has_entry_in(const IndexRange& range, const RowTable& table, const StoredRow& row);
 
 /// The value of an entry, as people read it.
 std::string value_in(const store::Key& entry);

@@ -277,12 +277,14 @@ class Application {
     /// was taken before stays taken.
     std::size_t retry_parked(std::string_view follower);
     /// Folds all events of a projection again, in memory, and compares what comes of it with its rows, each at one
-    /// moment: what differs is named (commands/verified.h). The projection and everybody else go on meanwhile. It must
-    /// depend on nothing but its events and its own rows. For one that follows, by type or by name, and for an inline
-    /// one, by type, which is taken to have been there for all events. Reads all events. `bytes_max`: memory for rows;
-    /// an InvalidError says that more is needed. Errors: InvalidError if there is no such projection here, for a
-    /// subscription, while streams are set aside, and where it throws or reads rows that others write; ConfigError for
-    /// a store that keeps no order of changes; those of the store.
+    /// moment: what differs is named (commands/verified.h). The projection and everybody else go on meanwhile. It
+    /// must depend on nothing but its events and its own rows. Three things are named that are none: rows that
+    /// another projection writes in the same table, and what depends on the order of several streams' events where it
+    /// is inline, or streams were set aside (docs/following.md). For one that follows, by type or by name, and for an
+    /// inline one, by type, which is taken to have been there for all events. Reads all events. `bytes_max`: memory
+    /// for rows; an InvalidError says that more is needed. Errors: InvalidError if there is no such projection here,
+    /// for a subscription, while streams are set aside, and where it throws or reads rows that others write;
+    /// ConfigError for a store without a feed; else as transact.
     ///
     ///     for (const varve::RowDifference& one : bank.verify<TurnoverByDay>().differences) …
     template <class Projection>
@@ -313,8 +315,8 @@ class Application {
     ///     shop.build_indexes<Customer>();  // once, after all programs have the new struct
     ///
     /// If old programs may still run, it first waits for the retention (transactions/options.h), by the end of which
-    /// they know. May be stopped, and called again. Errors: ConfigError naming two rows with one value of a Unique;
-    /// else as transact.
+    /// they know. May be stopped, and called again. Errors: ConfigError naming two rows with one value of a Unique, and
+    /// if a program with another T begins to build meanwhile; else as transact.
     template <ReadModel T>
     std::size_t build_indexes(OldPrograms old = OldPrograms::may_run) {
         return build_indexes(detail::row_table<T>, old);

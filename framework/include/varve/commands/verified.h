@@ -26,7 +26,7 @@ struct Verified {
     std::uint64_t position = 0;              ///< the events up to there have been folded
     std::int64_t events = 0;                 ///< of those that it was asked about
     std::int64_t rows = 0;                   ///< that these have made
-    std::vector<RowDifference> differences;  ///< by table and key; it stops at differences_max
+    std::vector<RowDifference> differences;  ///< by table and key; verify stops at differences_max
 };
 
 template <class Projection>
