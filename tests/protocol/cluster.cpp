@@ -448,7 +448,16 @@ class Cluster {
         again->sweep();
         scheduler_.sleep(10s);
         again->sweep();
-        if (lasting_contents() != before) result_.violations.push_back("Q5: recovering again changed something");
+        std::vector<store::Record> changed;
+        std::ranges::set_symmetric_difference(before, lasting_contents(), std::back_inserter(changed), {},
+                                              &store::Record::key, &store::Record::key);
+        for (const store::Record& record : lasting_contents()) {
+            if (!std::ranges::binary_search(before, record.key, {}, &store::Record::key)) continue;
+            if (*std::ranges::lower_bound(before, record.key, {}, &store::Record::key) != record)
+                changed.push_back(record);
+        }
+        for (const store::Record& record : changed)
+            result_.violations.push_back("Q5: recovering again changed " + store::to_string(record.key));
         for (std::string& line : judge_at_rest(application, *ledger_, result_.record, settings_.scale, moments_ + 1)) {
             result_.violations.push_back(std::move(line));
         }
