@@ -105,9 +105,10 @@ void Application::subscribe(const std::string& name, std::function<void(std::spa
 }
 
 bool Application::wait_for(std::string_view follower, const Receipt& receipt, Duration patience) {
-    const std::shared_ptr<detail::Follower> found = parts_->followers->get(follower);
+    const std::shared_ptr<detail::Keeper> found = parts_->followers->keeper(follower);
     const SteadyTime until = runtime().clock.get().until(patience);
-    return parts_->put_in_place(receipt, until) && found->wait(receipt, until) && !found->has_parked(receipt);
+    return parts_->put_in_place(receipt, until) && found->wait(receipt, until) &&
+           !found->follower(follower)->has_parked(receipt);
 }
 
 std::vector<ParkedStream> Application::parked(std::string_view follower) {
@@ -141,6 +142,18 @@ Verified Application::verify(std::string_view name, const std::type_info* type, 
         throw InvalidError("'" + consumer.name + "' is a subscription: what it has done lies outside of the store");
     }
     return Verification{*this, consumer, Verification::Kind::follows, bytes_max}.run();
+}
+
+void Application::rebuild(std::string_view follower) {
+    parts_->followers->keeper(follower)->rebuild();
+}
+
+void Application::pause_rebuild(std::string_view follower) {
+    parts_->followers->keeper(follower)->set_paused(true);
+}
+
+void Application::resume_rebuild(std::string_view follower) {
+    parts_->followers->keeper(follower)->set_paused(false);
 }
 
 void Application::unfollow(std::string_view name) {

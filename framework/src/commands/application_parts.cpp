@@ -204,6 +204,16 @@ bool ApplicationParts::put_in_place(const Receipt& receipt, SteadyTime until) {
     return true;
 }
 
+template <class Read>
+auto ApplicationParts::read_live(const RowTable& table, const Read& read) {
+    if (table.kept_by.empty()) return read(table, 1);
+    for (;;) {
+        const std::int64_t likely = row_tables.builds().live(table.kept_by);
+        auto found = read(row_tables.of_build(table, likely), likely);
+        if (builds(table.kept_by).live.number == likely) return found;
+    }
+}
+
 std::vector<std::optional<std::string>> ApplicationParts::read(const RowTable& table, const std::vector<RowKey>& keys,
                                                                Isolation isolation) {
     std::vector<std::optional<std::string>> rows;
@@ -215,10 +225,64 @@ std::vector<std::optional<std::string>> ApplicationParts::read(const RowTable& t
         application.transact(body).value();
         return rows;
     }
-    std::vector<store::Key> stored;
-    for (const RowKey& key : keys) stored.push_back(stored_key(table, key));
-    for (Image& image : coordinator.reader().rows(stored, isolation)) rows.push_back(std::move(image.data));
+    const auto read_in = [&](const RowTable& build, std::optional<store::Key> beside) {
+        std::vector<store::Key> stored;
+        for (const RowKey& key : keys) stored.push_back(stored_key(build, key));
+        if (beside) stored.push_back(*std::move(beside));
+        return coordinator.reader().rows(stored, isolation);
+    };
+    std::vector<Image> images;
+    if (table.kept_by.empty()) {
+        images = read_in(table, std::nullopt);
+    } else if (isolation == Isolation::uncommitted) {  // which rows are read depends on nothing that may be undone
+        images = read_live(table, [&](const RowTable& build, auto) { return read_in(build, std::nullopt); });
+    } else {
+        for (;;) {
+            const std::int64_t likely = row_tables.builds().live(table.kept_by);
+            images = read_in(row_tables.of_build(table, likely), builds_key(table.kept_by));
+            const std::int64_t live = decode_builds(table.kept_by, images.back().data).live.number;
+            images.pop_back();
+            row_tables.builds().learn(table.kept_by, live);
+            if (live == likely) break;
+        }
+    }
+    for (Image& image : images) rows.push_back(std::move(image.data));
     return rows;
+}
+
+Builds ApplicationParts::builds(std::string_view follower) {
+    row_tables.ensure(row_table<Builds>);
+    const store::Key key = builds_key(follower);
+    const Image image = coordinator.reader().rows({&key, 1}, Isolation::committed).front();
+    Builds builds = decode_builds(follower, image.data);
+    row_tables.builds().learn(follower, builds.live.number);
+    return builds;
+}
+
+const RowTable& ApplicationParts::live_build(const RowTable& table) {
+    return table.kept_by.empty() ? table : row_tables.of_build(table, builds(table.kept_by).live.number);
+}
+
+template <class Read>
+StoredPage ApplicationParts::paged(const RowTable& table, const PageOptions& options, const Read& read) {
+    if (table.kept_by.empty()) return read(table, options);
+    const PageOfBuild page{options};
+    std::int64_t number = 0;
+    if (!page.number) {
+        StoredPage first = read_live(table, [&](const RowTable& build, std::int64_t live) {
+            number = live;
+            return read(build, page.page);
+        });
+        return PageOfBuild::of(std::move(first), number);
+    }
+    number = *page.number;
+    const auto check = [&] {
+        if (!builds(table.kept_by).is_whole(number)) throw_list_is_gone(table);
+    };
+    if (number != row_tables.builds().live(table.kept_by)) check();  // a token may say anything
+    StoredPage found = read(row_tables.of_build(table, number), page.page);
+    check();
+    return PageOfBuild::of(std::move(found), number);
 }
 
 namespace {
@@ -240,16 +304,28 @@ StoredPage ApplicationParts::range(const RowTable& table, const RowRange& range,
         application.transact([&](Transaction& tx) { page = Workspace::of(tx).range(table, range, options); }).value();
         return page;
     }
+    return paged(table, options, [&](const RowTable& build, const PageOptions& page) {
+        return range_in(build, range, page, isolation);
+    });
+}
+
+StoredPage ApplicationParts::range_in(const RowTable& table, const RowRange& range, const PageOptions& options,
+                                      Isolation isolation) {
     const PageOfRange page{stored_range(table, range), options};
     Reader::FoundRange found = coordinator.reader().range(page.query(), isolation, page.enough());
     return page.page(stored_rows(std::move(found.rows)), std::move(found.stopped_at));
 }
 
-StoredPage ApplicationParts::all(const RowTable& table, const PageOptions& page, Isolation isolation) {
-    const std::string name{table.type.name};
+StoredPage ApplicationParts::all(const RowTable& table, const PageOptions& options, Isolation isolation) {
     if (isolation != Isolation::committed && isolation != Isolation::uncommitted) {
         throw InvalidError("all rows of a table can be read at committed or uncommitted only; read ranges instead");
     }
+    return paged(table, options,
+                 [&](const RowTable& build, const PageOptions& page) { return all_in(build, page, isolation); });
+}
+
+StoredPage ApplicationParts::all_in(const RowTable& table, const PageOptions& page, Isolation isolation) {
+    const std::string name{table.type.name};
     const std::string list = "all rows of '" + name + "'";
     const std::optional<std::string> next = continued(list, page);
     Reader::Scanned found = coordinator.reader().scan(name, isolation, page.limit, next);
@@ -257,6 +333,10 @@ StoredPage ApplicationParts::all(const RowTable& table, const PageOptions& page,
 }
 
 std::optional<StoredRow> ApplicationParts::find(const RowTable& table, const IndexRange& range) {
+    return read_live(table, [&](const RowTable& build, auto) { return find_in(build, range); });
+}
+
+std::optional<StoredRow> ApplicationParts::find_in(const RowTable& table, const IndexRange& range) {
     row_tables.indexes().check_query(table, range.index);
     const store::Key entry = entry_of_unique(table, range.index, range.first);
     for (std::optional<std::string> seen;;) {
@@ -272,6 +352,11 @@ std::optional<StoredRow> ApplicationParts::find(const RowTable& table, const Ind
 }
 
 StoredPage ApplicationParts::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
+    return paged(table, options,
+                 [&](const RowTable& build, const PageOptions& page) { return indexed_in(build, range, page); });
+}
+
+StoredPage ApplicationParts::indexed_in(const RowTable& table, const IndexRange& range, const PageOptions& options) {
     row_tables.indexes().check_query(table, range.index);
     const PageOfRange page{query_of(table, range), options};
     Reader::FoundRange found = coordinator.reader().range(page.query(), Isolation::committed, page.enough());

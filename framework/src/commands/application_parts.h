@@ -32,6 +32,10 @@ struct ApplicationParts final : RowsOfStore {
     StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page,
                      transactions::Isolation isolation) override;
     StoredPage all(const RowTable& table, const PageOptions& page, transactions::Isolation isolation) override;
+    /// Which builds of a follower there are now.
+    Builds builds(std::string_view follower);
+    /// Where those rows are that are read now: the table itself if it has no builds.
+    const RowTable& live_build(const RowTable& table);
     std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
     StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
 
@@ -46,6 +50,20 @@ struct ApplicationParts final : RowsOfStore {
     /// Returns when nothing runs any more. Once, and last: until then bodies may still use the application.
     void end();
 
+  private:
+    StoredPage range_in(const RowTable& table, const RowRange& range, const PageOptions& options,
+                        transactions::Isolation isolation);
+    StoredPage all_in(const RowTable& table, const PageOptions& options, transactions::Isolation isolation);
+    std::optional<StoredRow> find_in(const RowTable& table, const IndexRange& range);
+    StoredPage indexed_in(const RowTable& table, const IndexRange& range, const PageOptions& options);
+    /// What `read` finds in the build that is live when it has been read.
+    template <class Read>
+    auto read_live(const RowTable& table, const Read& read);
+    /// The same for a page, whose list stays in the build that it began in.
+    template <class Read>
+    StoredPage paged(const RowTable& table, const PageOptions& options, const Read& read);
+
+  public:
     Application& application;
     const std::shared_ptr<store::ItemStore> store;
     const ApplicationOptions options;

@@ -44,6 +44,11 @@ void Consumer::check() const {
     if (options.parked_max == 0) {
         refuse("FollowOptions::parked_max is 0; to stop at an event that cannot be taken, leave on_poison at stop");
     }
+    if (options.replaced_rows_kept_for < Duration::zero()) {
+        refuse("FollowOptions::replaced_rows_kept_for is " + to_string(options.replaced_rows_kept_for) +
+               "; a time to wait cannot be negative");
+    }
+    if (version < 1) refuse("its version is " + std::to_string(version) + "; the first one is 1");
     if (options.poll_interval <= Duration::zero()) {
         refuse("FollowOptions::poll_interval is " + to_string(options.poll_interval) +
                ", so it would ask the store without a pause");
@@ -53,6 +58,7 @@ void Consumer::check() const {
 std::size_t Consumer::project_some(Transaction& tx, std::span<const RecordedEvent> events,
                                    const store::Capabilities& capabilities) const {
     if (!project) return events.size();
+    const Workspace::Keeping keeping{Workspace::of(tx), build ? &*build : nullptr};
     const std::size_t enough = rows_enough(capabilities);
     if (read_ahead) read_ahead(tx, events.first(std::min(enough, events.size())));
     std::size_t taken = 0;
@@ -68,7 +74,10 @@ std::size_t Consumer::project_some(Transaction& tx, std::span<const RecordedEven
 Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> projections,
                      const FollowOptions& options) {
     Consumer consumer{.name = std::string{name}, .filter = {}, .options = options, .project = {}, .handle = {}};
-    for (const AggregateProjection& one : projections) consumer.filter.aggregates.emplace(one.aggregate.named.name);
+    for (const AggregateProjection& one : projections) {
+        consumer.filter.aggregates.emplace(one.aggregate.named.name);
+        consumer.version = one.version;
+    }
     consumer.project = [projections = std::move(projections)](Transaction& tx, const RecordedEvent& recorded) {
         const auto of_aggregate = [&](const AggregateProjection& one) {
             return one.aggregate.named.name == events::aggregate_of(recorded.stream);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "commands/build.h"
 #include "feed/feed.h"
 
 #include <varve/commands/options.h>
@@ -9,6 +10,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,6 +26,12 @@ struct Consumer {
     store::Position after = 0;
     bool ephemeral = false;  ///< it has neither a checkpoint nor a lock
     FollowOptions options;
+    std::int64_t version = 1;
+    /// Of a projection: whose rows it keeps.
+    std::optional<BuildOf> build = {};
+    /// Asked before each batch: how long to wait with it. What was seen, and the events that were taken. Null: it need
+    /// not.
+    std::function<Duration(store::Position seen, std::int64_t events)> pace = {};
     /// In the transaction that moves the checkpoint.
     std::function<void(Transaction&, const RecordedEvent&)> project;
     /// What these are going to read, so that it takes one round trip. May be left out.

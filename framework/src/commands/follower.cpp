@@ -4,7 +4,6 @@
 #include "commands/failures.h"
 #include "commands/parked_retry.h"
 #include "core/planted_faults.h"
-#include "transactions/slot.h"
 
 #include <varve/commands/application.h>
 #include <varve/core/error.h>
@@ -19,6 +18,7 @@ const char* to_string(FollowerStatus::State state) noexcept {
         case FollowerStatus::State::elsewhere: return "elsewhere";
         case FollowerStatus::State::catching_up: return "catching up";
         case FollowerStatus::State::live: return "live";
+        case FollowerStatus::State::building: return "building";
         case FollowerStatus::State::stopped: return "stopped";
     }
     return "unknown";
@@ -112,6 +112,10 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             lock_.reset();
             set(State::elsewhere);
             return Duration::zero();
+        }
+        if (consumer_.pace) {
+            const Duration wait = consumer_.pace(seen_, checkpoint_.events);
+            if (wait > Duration::zero()) return wait;
         }
         be_idle(true);  // before it looks: who commits after that wakes it
         const bool careful = seen_ < one_by_one_until_;
@@ -387,15 +391,10 @@ bool Follower::has_nothing_left(const Checkpoint& checkpoint, store::Position en
     return true;
 }
 
-bool Follower::wait(const Receipt& receipt, SteadyTime until) const {
+bool Follower::wait(store::Position end, SteadyTime until) const {
     constexpr Duration look_again_after = std::chrono::milliseconds{20};
     check_is_outside("cannot be waited for");
     Clock& clock = application_.runtime().clock;
-    std::vector<store::Key> slots;
-    for (const Receipt::Written& written : receipt.written)
-        slots.push_back(transactions::slot_key(written.stream, written.version));
-    if (!feed_.wait_for(slots, clock, until)) return false;
-    const store::Position end = feed_.end();
     for (std::stop_source moved{std::nostopstate};;) {
         bool is_here = true;
         {
@@ -410,7 +409,11 @@ bool Follower::wait(const Receipt& receipt, SteadyTime until) const {
         }
         if (!is_here && has_nothing_left(stored().value_or(Checkpoint{}), end)) return true;
         const Duration left = until - clock.steady_now();
-        if (left <= Duration::zero()) return false;
+        if (left <= Duration::zero()) {
+            const MutexLock lock{mutex_};
+            std::erase(waiting_, moved);
+            return false;
+        }
         clock.sleep_for(is_here ? left : std::min(left, look_again_after), moved.get_token());
     }
 }

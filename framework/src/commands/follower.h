@@ -61,14 +61,16 @@ class Follower {
     void wake() noexcept;
     /// Asks the store where this process does not have it.
     FollowerStatus status() const;
-    /// Whether what this command has written, and put in place, has taken effect; of an empty receipt: everything that
-    /// was acknowledged. Waits until it has, it has stopped, or the time is over. InvalidError from its own handler.
-    bool wait(const Receipt& receipt, SteadyTime until) const;
+    /// Whether everything up to `end` has taken effect; waits until it has, it has stopped, or the time is over.
+    /// InvalidError from its own handler.
+    bool wait(store::Position end, SteadyTime until) const;
     /// Whether it has set one of these streams aside; of an empty receipt: any.
     bool has_parked(const Receipt& receipt) const;
     std::vector<ParkedStream> parked() const;
     /// How many of them it has again. InvalidError from its own handler.
     std::size_t retry_parked();
+    /// InvalidError from its own handler.
+    void check_is_outside(const char* what) const;
     /// Whether this is its own thread, or one in which its handler is called.
     bool runs_this_thread() const {
         const std::thread::id here = std::this_thread::get_id();
@@ -89,8 +91,6 @@ class Follower {
     void take(const feed::Batch& batch);
     /// Calls the handler. False: it has ended.
     bool hand_over(std::span<const RecordedEvent> events);
-    /// InvalidError from its own handler.
-    void check_is_outside(const char* what) const;
     /// Runs what the batch causes, as far as it fits into one transaction. If somebody else has changed the checkpoint,
     /// it does nothing and goes on from there.
     void commit(const feed::Batch& batch);

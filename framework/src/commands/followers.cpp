@@ -8,20 +8,26 @@
 
 namespace varve::detail {
 
+void Followers::refuse_another(std::string_view name) const {
+    if (std::ranges::none_of(all_, [&](const auto& one) { return one->name() == name; })) return;
+    throw ConfigError("there is a follower '" + std::string{name} +
+                      "' in this application already, and both would share one checkpoint; give the second one a name "
+                      "of its own");
+}
+
 void Followers::add(Application& application, Consumer consumer) {
-    // It asks the store, and who commits meanwhile must not wait for that.
-    const auto follower = std::make_shared<Follower>(application, idle_, std::move(consumer));
-    const MutexLock lock{mutex_};
-    if (is_closed_)
-        throw InvalidError("the follower '" + follower->name() + "' cannot begin: its application is ending");
-    if (std::ranges::any_of(all_, [&](const auto& one) { return one->name() == follower->name(); })) {
-        throw ConfigError("there is a follower '" + follower->name() +
-                          "' in this application already, and both would share one checkpoint; give the second one a "
-                          "name of its own");
+    {
+        const MutexLock lock{mutex_};
+        refuse_another(consumer.name);  // before it begins a rebuild
     }
-    all_.push_back(follower);
+    // It asks the store, and may commit: nobody who commits meanwhile must wait for that.
+    const auto keeper = std::make_shared<Keeper>(application, idle_, std::move(consumer));
+    const MutexLock lock{mutex_};
+    if (is_closed_) throw InvalidError("the follower '" + keeper->name() + "' cannot begin: its application is ending");
+    refuse_another(keeper->name());
+    all_.push_back(keeper);
     try {
-        follower->start();  // last: one that runs may wait for this lock
+        keeper->start();  // last: one that runs may wait for this lock
     } catch (...) {
         all_.pop_back();
         throw;
@@ -30,7 +36,7 @@ void Followers::add(Application& application, Consumer consumer) {
 }
 
 bool Followers::remove(std::string_view name) {
-    std::shared_ptr<Follower> removed;
+    std::shared_ptr<Keeper> removed;
     {
         const MutexLock lock{mutex_};
         const auto found =
@@ -49,13 +55,13 @@ bool Followers::remove(std::string_view name) {
 }
 
 void Followers::clear() {
-    std::vector<std::shared_ptr<Follower>> all;
+    std::vector<std::shared_ptr<Keeper>> all;
     {
         const MutexLock lock{mutex_};
         is_closed_ = true;
         all.swap(all_);
     }
-    for (const std::shared_ptr<Follower>& one : all) one->end();
+    for (const std::shared_ptr<Keeper>& one : all) one->end();
 }
 
 bool Followers::are_none() const {
@@ -63,31 +69,45 @@ bool Followers::are_none() const {
     return all_.empty();
 }
 
-std::shared_ptr<Follower> Followers::get(std::string_view name) const {
+namespace {
+
+[[noreturn]] void throw_none(std::string_view name) {
+    throw InvalidError("there is no follower '" + std::string{name} +
+                       "' in this application; call follow or subscribe first, which lets another process do the "
+                       "work if it does so already");
+}
+
+}  // namespace
+
+std::shared_ptr<Keeper> Followers::keeper(std::string_view name) const {
     const MutexLock lock{mutex_};
     const auto found = std::ranges::find(all_, name, [](const auto& one) -> std::string_view { return one->name(); });
-    if (found == all_.end()) {
-        throw InvalidError("there is no follower '" + std::string{name} +
-                           "' in this application; call follow or subscribe first, which lets another process do the "
-                           "work if it does so already");
-    }
+    if (found == all_.end()) throw_none(name);
     return *found;
 }
 
+std::shared_ptr<Follower> Followers::get(std::string_view name) const {
+    const MutexLock lock{mutex_};
+    for (const std::shared_ptr<Keeper>& one : all_) {
+        if (std::shared_ptr<Follower> found = one->follower(name)) return found;
+    }
+    throw_none(name);
+}
+
 std::vector<FollowerStatus> Followers::statuses() const {
-    std::vector<std::shared_ptr<Follower>> all;
+    std::vector<std::shared_ptr<Keeper>> all;
     {
         const MutexLock lock{mutex_};
         all = all_;
     }
     std::vector<FollowerStatus> statuses;
-    for (const std::shared_ptr<Follower>& one : all) statuses.push_back(one->status());
+    for (const std::shared_ptr<Keeper>& one : all) one->add_statuses(statuses);
     return statuses;
 }
 
 void Followers::wake_all() noexcept {
     const MutexLock lock{mutex_};
-    for (const std::shared_ptr<Follower>& one : all_) one->wake();
+    for (const std::shared_ptr<Keeper>& one : all_) one->wake();
 }
 
 }  // namespace varve::detail

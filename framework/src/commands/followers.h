@@ -1,6 +1,6 @@
 #pragma once
 
-#include "commands/follower.h"
+#include "commands/keeper.h"
 
 #include <atomic>
 #include <memory>
@@ -14,7 +14,7 @@ namespace varve::detail {
 /// Threads: all methods may be called from any thread.
 class Followers {
   public:
-    /// ConfigError for a second one of this name, InvalidError after clear(), and what a Follower's constructor throws.
+    /// ConfigError for a second one of this name, InvalidError after clear(), and what a Keeper's constructor throws.
     void add(Application& application, Consumer consumer);
     /// Ends it when its batch is done. False: there is none of this name. InvalidError if it is called from its own
     /// handler, which would wait for itself.
@@ -22,6 +22,8 @@ class Followers {
     /// Ends all of them, and lets nobody begin any more.
     void clear();
     /// InvalidError if there is none.
+    std::shared_ptr<Keeper> keeper(std::string_view name) const;
+    /// Of the live build, or by build_name. InvalidError if there is none.
     std::shared_ptr<Follower> get(std::string_view name) const;
     std::vector<FollowerStatus> statuses() const;
 
@@ -41,10 +43,12 @@ class Followers {
     void come_after(BackgroundLoop& sequencer) { sequencer_ = &sequencer; }
 
   private:
+    void refuse_another(std::string_view name) const VARVE_REQUIRES(mutex_);
+
     BackgroundLoop* sequencer_ = nullptr;
     std::atomic<int> idle_ = 0;
     mutable Mutex mutex_;
-    std::vector<std::shared_ptr<Follower>> all_ VARVE_GUARDED_BY(mutex_);
+    std::vector<std::shared_ptr<Keeper>> all_ VARVE_GUARDED_BY(mutex_);
     bool is_closed_ VARVE_GUARDED_BY(mutex_) = false;
 };
 

@@ -29,6 +29,12 @@ void each_page(const std::function<StoredPage(const PageOptions&)>& read,
     } while (!options.next.empty());
 }
 
+/// The rows that are read now.
+const RowTable& ensured(ApplicationParts& parts, const RowTable& table) {
+    parts.ensure(table);
+    return parts.live_build(table);
+}
+
 bool is_dropped(const IndexCatalogue::State& state) {
     return state.form == IndexCatalogue::dropped;
 }
@@ -36,8 +42,7 @@ bool is_dropped(const IndexCatalogue::State& state) {
 }  // namespace
 
 IndexBuilder::IndexBuilder(Application& application, const RowTable& table)
-    : application_(application), parts_(parts_of(application)), table_(table) {
-    parts_.ensure(table_);
+    : application_(application), parts_(parts_of(application)), table_(ensured(parts_, table)) {
     parts_.ensure(index_rows);
 }
 

@@ -20,8 +20,8 @@ namespace varve::detail {
 namespace {
 
 /// What keeps its rows here is of this version of the framework, and has no indexes.
-const RowTable* const frameworks[] = {&row_table<Checkpoint>, &row_table<ParkedRow>, &row_table<StreamRow>,
-                                      &index_rows};
+const RowTable* const frameworks[] = {&row_table<Checkpoint>, &row_table<Builds>, &row_table<ParkedRow>,
+                                      &row_table<StreamRow>, &index_rows};
 
 bool is_the_frameworks(const RowTable& table) {
     return std::ranges::any_of(frameworks, [&](const RowTable* one) { return one->type.type == table.type.type; });
@@ -36,9 +36,35 @@ bool has_the_frameworks_name(const RowTable& table) {
 
 }  // namespace
 
-void RowTables::add(const RowTable& table) {
+RowTables::TableOfBuild::TableOfBuild(const RowTable& of, std::int64_t number)
+    : name(build_table(of.type.name, number)),
+      table{.type = {.name = name, .cpp_name = of.type.cpp_name, .type = of.type.type},
+            .sorted = of.sorted,
+            .rewritten = of.rewritten,
+            .indexes = of.indexes,
+            .kept_by = {}} {}
+
+const RowTable& RowTables::of_build(const RowTable& table, std::int64_t number) {
+    if (number == 1) return table;
+    const std::pair name{table.type.name, number};
+    {
+        const std::shared_lock lock{mutex_};
+        const auto found = of_builds_.find(name);
+        if (found != of_builds_.end() && types_.knows(found->second.table.type)) return found->second.table;
+    }
+    const RowTable* made = nullptr;
+    {
+        const std::unique_lock lock{mutex_};
+        made = &of_builds_.try_emplace(name, table, number).first->second.table;
+    }
+    add(*made, Whose::a_build);
+    return *made;
+}
+
+void RowTables::add(const RowTable& table, Whose whose) {
     const store::TableSchema schema = schema_of(table);
-    if (has_the_frameworks_name(table) && !is_the_frameworks(table)) {
+    const bool is_misnamed = whose == Whose::the_users && is_name_of_build_table(schema.name);
+    if (is_misnamed || (has_the_frameworks_name(table) && !is_the_frameworks(table))) {
         throw InvalidError("the name '" + schema.name +
                            "' is the framework's own; call the read model's table something else");
     }
@@ -46,6 +72,7 @@ void RowTables::add(const RowTable& table) {
     store_.ensure_table(schema);
     if (!is_the_frameworks(table)) indexes_.meet(table);
     if (!table.indexes.fields.empty()) ensure(index_rows);
+    if (!table.kept_by.empty()) ensure(row_table<Builds>);
     {
         const std::unique_lock lock{mutex_};
         names_.insert(schema.name);

@@ -1,11 +1,14 @@
 #pragma once
 
+#include "commands/build.h"
 #include "commands/index_catalogue.h"
 #include "core/named_types.h"
 
 #include <varve/rows/rows.h>
 #include <varve/store/item_store.h>
 
+#include <map>
+#include <memory>
 #include <set>
 #include <shared_mutex>
 #include <string>
@@ -24,18 +27,29 @@ class RowTables {
     /// ConfigError if another type's rows are in this table, InvalidError for a name that the framework uses itself;
     /// what ItemStore::ensure_table throws. Takes no lock for a table that was ensured before.
     void ensure(const RowTable& table) {
-        if (!types_.knows(table.type)) add(table);
+        if (!types_.knows(table.type)) add(table, Whose::the_users);
     }
+    /// Where the rows of one build are (commands/build.h). Lives as long as this.
+    const RowTable& of_build(const RowTable& table, std::int64_t number);
+    LastSeenBuilds& builds() { return builds_; }
     std::set<std::string, std::less<>> names() const;
     /// ConfigError if this program would write rows without the entries that its indexes need.
     void check_writer(const RowTable& table, SteadyTime until);
     IndexCatalogue& indexes() { return indexes_; }
 
   private:
-    void add(const RowTable& table);
+    enum class Whose { the_users, a_build };
+    void add(const RowTable& table, Whose whose);
 
+    struct TableOfBuild {
+        TableOfBuild(const RowTable& table, std::int64_t number);
+        const std::string name;
+        const RowTable table;
+    };
     store::ItemStore& store_;
     IndexCatalogue indexes_;
+    LastSeenBuilds builds_;
+    std::map<std::pair<std::string_view, std::int64_t>, TableOfBuild> of_builds_;  // guarded by mutex_
     NamedTypes types_{"read model"};
     mutable std::shared_mutex mutex_;
     std::set<std::string, std::less<>> names_;  // guarded by mutex_

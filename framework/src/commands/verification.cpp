@@ -183,11 +183,14 @@ Verification::Compared Verification::compared(const RowKey& row, const RowTable&
 std::vector<Verification::Compared> Verification::compare_at_place(std::span<const RowKey> rows,
                                                                    const RowTable& table) {
     std::vector<Compared> found;
+    const bool is_kept = consumer_.build && !table.kept_by.empty();
+    const RowTable& there = is_kept ? parts_.row_tables.of_build(table, consumer_.build->number) : table;
     application_
         .transact([&](Transaction& tx) {
             Workspace& work = Workspace::of(tx);
+            const Workspace::Keeping keeping{work, consumer_.build ? &*consumer_.build : nullptr};
             std::vector<store::Key> keys;
-            for (const RowKey& row : rows) keys.push_back(stored_key(table, row));
+            for (const RowKey& row : rows) keys.push_back(stored_key(there, row));
             work.read_ahead(std::move(keys));
             std::vector<std::optional<std::string>> stored;
             for (const RowKey& row : rows) stored.push_back(work.read(table, row));

@@ -190,13 +190,67 @@ void Workspace::check_fences() const {
     }
 }
 
+Builds& Workspace::builds_of(std::string_view follower) {
+    const auto known = builds_.find(follower);
+    if (known != builds_.end()) return known->second;
+    Builds builds = decode_builds(follower, touch(builds_key(follower)).data);
+    world_.row_tables.builds().learn(follower, builds.live.number);
+    return builds_.emplace(follower, std::move(builds)).first->second;
+}
+
+const RowTable& Workspace::build_of(const RowTable& table, const RowKey* key) {
+    if (table.kept_by.empty()) return table;
+    const bool is_kept = keeping_ != nullptr && keeping_->follower == table.kept_by;
+    if (!builds_.contains(table.kept_by) && reservation_ == nullptr) {
+        SettledReader::Ahead ahead{.keys = {builds_key(table.kept_by)}, .streams = {}};
+        const std::int64_t likely = is_kept ? keeping_->number : world_.row_tables.builds().live(table.kept_by);
+        if (key != nullptr) ahead.keys.push_back(stored_key(world_.row_tables.of_build(table, likely), *key));
+        reader_.read_ahead(std::move(ahead));
+    }
+    Builds& builds = builds_of(table.kept_by);
+    if (!is_kept) return world_.row_tables.of_build(table, builds.live.number);
+    if (builds.written_by(*keeping_) == nullptr) throw_replaced(*keeping_, builds);
+    return world_.row_tables.of_build(table, keeping_->number);
+}
+
+const RowTable& Workspace::written_build_of(const RowTable& table, const RowKey& key) {
+    const bool is_kept = keeping_ != nullptr && keeping_->follower == table.kept_by;
+    if (!is_kept && keeping_ != nullptr && keeping_->number > 1) throw_not_kept(table, *keeping_);
+    if (table.kept_by.empty()) return table;
+    if (!is_kept) throw_kept(table);
+    const RowTable& written = build_of(table, &key);
+    Builds& builds = builds_of(table.kept_by);
+    std::vector<BuildTable>& tables = builds.written_by(*keeping_)->tables;
+    BuildTable name{.name = std::string{table.type.name}, .sorted = table.sorted};
+    if (std::ranges::find(tables, name) == tables.end()) {  // who empties the build one day has to know
+        tables.push_back(std::move(name));
+        set_row(builds_key(table.kept_by), json::encode(builds));
+    }
+    return written;
+}
+
+StoredPage Workspace::paged(const RowTable& table, const PageOptions& options,
+                            const std::function<StoredPage(const RowTable&, const PageOptions&)>& read) {
+    if (table.kept_by.empty()) return read(table, options);
+    const RowTable& now = build_of(table);
+    const PageOfBuild page{options};
+    const bool is_kept = keeping_ != nullptr && keeping_->follower == table.kept_by;
+    const Builds& builds = builds_of(table.kept_by);
+    const std::int64_t current = is_kept ? keeping_->number : builds.live.number;
+    const std::int64_t number = page.number.value_or(current);
+    if (number != current && !builds.is_whole(number)) throw_list_is_gone(table);
+    return PageOfBuild::of(read(number == current ? now : world_.row_tables.of_build(table, number), page.page),
+                           number);
+}
+
 std::optional<std::string> Workspace::read(const RowTable& table, const RowKey& key) {
-    const store::Key stored = stored_key(table, key);
+    const store::Key stored = stored_key(build_of(table, &key), key);
     check_keeper(stored, false);
     return touch(stored).data;
 }
 
-void Workspace::write(const RowTable& table, const RowKey& key, std::optional<std::string> data) {
+void Workspace::write(const RowTable& of, const RowKey& key, std::optional<std::string> data) {
+    const RowTable& table = written_build_of(of, key);
     const store::Key stored = stored_key(table, key);
     check_keeper(stored, true);
     world_.row_tables.check_writer(table, until_);
@@ -210,10 +264,12 @@ void Workspace::note_indexed(const RowTable& table, const store::Key& key) {
     unfollowed_.insert(key);
 }
 
-StoredPage Workspace::range(const RowTable& table, const RowRange& range, const PageOptions& options) {
-    const PageOfRange page{stored_range(table, range), options};
-    RangeOfRows found = this->range(page.query(), page.enough());
-    return page.page(std::move(found.rows), std::move(found.stopped_at));
+StoredPage Workspace::range(const RowTable& of, const RowRange& range, const PageOptions& with) {
+    return paged(of, with, [&](const RowTable& table, const PageOptions& options) {
+        const PageOfRange page{stored_range(table, range), options};
+        RangeOfRows found = this->range(page.query(), page.enough());
+        return page.page(std::move(found.rows), std::move(found.stopped_at));
+    });
 }
 
 void Workspace::reindex(const RowTable& table, const std::vector<StoredRow>& rows) {
@@ -340,7 +396,8 @@ std::optional<StoredRow> Workspace::row_of(const RowTable& table, const IndexRan
     return row_in(range, table, key, touch(key).data);
 }
 
-std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange& range) {
+std::optional<StoredRow> Workspace::find(const RowTable& of, const IndexRange& range) {
+    const RowTable& table = build_of(of);
     world_.row_tables.indexes().check_query(table, range.index, until_);
     keep_indexes(Uniques::not_yet_checked);
     const store::Key entry = entry_of_unique(table, range.index, range.first);
@@ -349,7 +406,12 @@ std::optional<StoredRow> Workspace::find(const RowTable& table, const IndexRange
     return row_of(table, range, stored_key(table, decode_entry(entry, *data)));
 }
 
-StoredPage Workspace::indexed(const RowTable& table, const IndexRange& range, const PageOptions& options) {
+StoredPage Workspace::indexed(const RowTable& of, const IndexRange& range, const PageOptions& with) {
+    return paged(of, with,
+                 [&](const RowTable& table, const PageOptions& options) { return indexed_in(table, range, options); });
+}
+
+StoredPage Workspace::indexed_in(const RowTable& table, const IndexRange& range, const PageOptions& options) {
     world_.row_tables.indexes().check_query(table, range.index, until_);
     keep_indexes(Uniques::not_yet_checked);
     const PageOfRange page{query_of(table, range), options};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "aggregates/repository.h"
+#include "commands/build.h"
 #include "commands/inline_projections.h"
 #include "commands/row_tables.h"
 #include "rows/index_entries.h"
@@ -17,6 +18,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace varve::detail {
@@ -124,6 +126,19 @@ class Workspace final : public RowsOfTransaction {
       private:
         Workspace& workspace_;
     };
+    /// What runs meanwhile keeps the rows of this build; null: of none.
+    class Keeping {
+      public:
+        Keeping(Workspace& workspace, const BuildOf* build)
+            : workspace_(workspace), before_(std::exchange(workspace.keeping_, build)) {}
+        ~Keeping() { workspace_.keeping_ = before_; }
+        Keeping(const Keeping&) = delete;
+        Keeping& operator=(const Keeping&) = delete;
+
+      private:
+        Workspace& workspace_;
+        const BuildOf* const before_;
+    };
     void ensure(const RowTable& table) override { world_.row_tables.ensure(table); }
     std::optional<std::string> read(const RowTable& table, const RowKey& key) override;
     void write(const RowTable& table, const RowKey& key, std::optional<std::string> data) override;
@@ -135,6 +150,8 @@ class Workspace final : public RowsOfTransaction {
     /// Erases those entries of one of the table's indexes that no row has.
     void erase_stale(const RowTable& table, std::size_t index, const std::vector<StoredRow>& entries);
     void erase_entries(const std::vector<StoredRow>& entries);
+    /// A row, as it is stored, and nothing that depends on it.
+    void erase(const store::Key& key) { set_row(key, std::nullopt); }
     /// Of indexes; how many are not as they were.
     std::size_t entries_changed() const;
     /// Writes the rows that projections keep for the aggregate alone anew, from its events. How many differed.
@@ -170,6 +187,15 @@ class Workspace final : public RowsOfTransaction {
     void read_ahead(std::vector<store::Key> rows);
 
   private:
+    /// The Builds row of a follower, as far as this attempt goes.
+    Builds& builds_of(std::string_view follower);
+    /// Where rows of this table are for whoever is at work: in the build that it keeps, else in the live one. `key`: a
+    /// row that is going to be read there.
+    const RowTable& build_of(const RowTable& table, const RowKey* key = nullptr);
+    const RowTable& written_build_of(const RowTable& table, const RowKey& key);
+    /// A page of a list in its build.
+    StoredPage paged(const RowTable& table, const PageOptions& options,
+                     const std::function<StoredPage(const RowTable&, const PageOptions&)>& read);
     aggregates::Repository::Sought seek(const AggregateType& type, const std::string& stream);
     TouchedRow& touch(const store::Key& key);
     void set_row(const store::Key& key, std::optional<std::string> data);
@@ -195,6 +221,7 @@ class Workspace final : public RowsOfTransaction {
     void check_unique(const store::Key& key, const Entry& entry);
     [[noreturn]] void reject_not_unique(const RowTable& table, const store::Key& entry, const store::Key& row,
                                         const RowKey& other);
+    StoredPage indexed_in(const RowTable& table, const IndexRange& range, const PageOptions& options);
     /// The row that the entry names, if it is the one that has it.
     std::optional<StoredRow> row_of(const RowTable& table, const IndexRange& range, const store::Key& key);
     /// The rows of an aggregate's own, each under the aggregate's id, that are not sorted.
@@ -246,6 +273,8 @@ class Workspace final : public RowsOfTransaction {
     Running running_;         // the projection that is at work
     bool refolding_ = false;  // its events are those of before
     RowsOfTransaction* other_rows_ = nullptr;
+    const BuildOf* keeping_ = nullptr;
+    std::map<std::string, Builds, std::less<>> builds_;  // of rows_, decoded
 };
 
 }  // namespace varve::detail

@@ -26,14 +26,6 @@ struct ParkedStream;
 struct StreamListPage;
 struct Verified;
 
-namespace store {
-class ItemStore;
-}
-
-namespace transactions {
-struct Metrics;
-}
-
 namespace aggregates {
 struct CacheMetrics;
 }
@@ -291,6 +283,20 @@ class Application {
     [[nodiscard]] Verified verify(std::size_t bytes_max = verify_bytes_max);
     [[nodiscard]] Verified verify(std::string_view follower, std::size_t bytes_max = verify_bytes_max);
     static constexpr std::size_t verify_bytes_max = std::size_t{256} << 20;
+    /// Makes the rows of a projection anew from all events, beside those that are read, while everybody goes on. When
+    /// they have caught up they are read in place of the old ones: all at once, and nobody goes back in time
+    /// (docs/rebuilding.md). Returns when that is noted; it goes on in the processes that follow, whoever dies:
+    /// followers(). A projection whose `version` is higher than the live one's begins this itself. Its read models say
+    /// `kept_by`. ConfigError naming one that does not, and for a version below the live one; InvalidError for a
+    /// subscription, and if there is no such follower here.
+    template <class Projection>
+    void rebuild() {
+        rebuild(stored_name<Projection>());
+    }
+    void rebuild(std::string_view follower);
+    /// For all processes, until it is resumed: a moment later none goes on with it. InvalidError if nothing is rebuilt.
+    void pause_rebuild(std::string_view follower);
+    void resume_rebuild(std::string_view follower);
     /// Ends a follower of this application when its batch is done; begun again, it goes on from there. InvalidError if
     /// there is none of this name, and from its own handler.
     void unfollow(std::string_view name);

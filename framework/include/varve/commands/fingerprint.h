@@ -103,11 +103,8 @@ void append_contents(std::string& text, const T& value) {
 /// A type's own `name`, or its unqualified one without template arguments, which compilers spell as they like.
 template <class Command>
 constexpr std::string_view command_name() {
-    if constexpr (NamesItself<Command>) {
-        return Command::name;
-    } else {
-        return type_name<Command>().substr(0, type_name<Command>().find('<'));
-    }
+    if constexpr (NamesItself<Command>) return Command::name;
+    return type_name<Command>().substr(0, type_name<Command>().find('<'));
 }
 
 /// What a command id stands for, in 16 hexadecimal digits: the stream, empty for several; the kind of command; what it

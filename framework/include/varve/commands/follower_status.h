@@ -14,6 +14,7 @@ struct FollowerStatus {
         elsewhere,    ///< another process has it, or it has not begun
         catching_up,  ///< there are events that it has not seen
         live,         ///< it had seen everything when it last looked
+        building,     ///< it makes rows anew beside those that are read (Application::rebuild)
         stopped,      ///< it cannot go on, and `error` says why
     };
     std::string name;
@@ -27,8 +28,13 @@ struct FollowerStatus {
     std::optional<Duration> lag = {};
     /// That it takes in a second, here and lately. Nullopt: another process has it, or it has just begun.
     std::optional<double> events_per_second = {};
-    std::string owner = {};  ///< who has its lock, perhaps one that has died a moment ago; empty: nobody
-    std::string error = {};  ///< why it has stopped, here or in the process that had it last; empty: it has not
+    std::string owner = {};    ///< who has its lock, perhaps one that has died a moment ago; empty: nobody
+    std::string error = {};    ///< why it has stopped, here or in the process that had it last; empty: it has not
+    std::int64_t version = 1;  ///< of the projection that these rows are made by
+    std::int64_t build = 1;    ///< how often they were made anew, from 1; a rebuild has an entry of its own
+    bool paused = false;       ///< a rebuild that waits for resume_rebuild
+    /// Of a rebuild in this process: when it will be live, as things go; nullopt: not known.
+    std::optional<Duration> time_left = {};
 };
 const char* to_string(FollowerStatus::State state) noexcept;
 

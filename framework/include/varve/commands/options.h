@@ -94,6 +94,11 @@ struct FollowOptions {
     OnPoison on_poison = OnPoison::stop;
     /// Streams that are set aside, at most; at least 1. With one more it stops: it is not the events that are broken.
     std::size_t parked_max = 1000;
+    /// What a rebuild (Application::rebuild) takes in a second, at most, so that it leaves the store to others: events,
+    /// or slots where it has no use for most of them. 0: as many as it can.
+    std::size_t rebuild_events_per_second_max = 0;
+    /// How long rows stay after a rebuild has replaced them, for those who are reading a list of them; not negative.
+    Duration replaced_rows_kept_for = std::chrono::minutes{10};
 };
 
 /// Where a subscription begins that has not been there before.

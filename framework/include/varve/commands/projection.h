@@ -43,7 +43,9 @@ struct ProjectedEvent {
 ///         }
 ///     };
 ///
-/// A projection has a call operator for each event that it cares about; it ignores the others.
+/// A projection has a call operator for each event that it cares about; it ignores the others. One that follows, and
+/// does something else from now on, says so with `static constexpr int version = 2`: its rows are made anew beside
+/// those that are read (Application::rebuild).
 ///
 /// An inline projection where each row has one aggregate, as here, may say so:
 ///
@@ -128,9 +130,14 @@ constexpr const RowTable* own_rows_of() {
         using Row = typename Projection::OwnRows;
         static_assert(ReadModel<Row>, "OwnRows names what is no read model (rows/rows.h)");
         return &row_table<Row>;
-    } else {
-        return nullptr;
     }
+    return nullptr;
+}
+
+template <class Projection>
+constexpr int projection_version() {
+    if constexpr (requires { Projection::version; }) return Projection::version;
+    return 1;
 }
 
 template <class A, class Projection>
@@ -143,6 +150,7 @@ struct AggregateProjection {
     std::function<void(Transaction&, const ProjectedEvent&)> run;
     /// The rows that it alone keeps, those under an aggregate's id for that aggregate alone; null: it keeps none.
     const RowTable* own = nullptr;
+    int version = 1;  ///< of what it makes of the events
 
     /// "the projection bank::ProjectBalance of bank::Account"
     std::string name() const;
@@ -167,7 +175,8 @@ AggregateProjection shared_projection(std::shared_ptr<const Projection> projecti
                         },
                         *static_cast<const typename A::Event*>(projected.event));
                 },
-            .own = own_rows_of<Projection>()};
+            .own = own_rows_of<Projection>(),
+            .version = projection_version<Projection>()};
 }
 template <class A, class Projection>
 AggregateProjection aggregate_projection(Projection projection) {

@@ -71,11 +71,8 @@ constexpr bool is_identifier(std::string_view name) {
 /// What a type is called in the store: its static `name`, if it has one, else type_name().
 template <class T>
 consteval std::string_view stored_name() {
-    if constexpr (NamesItself<T>) {
-        return T::name;
-    } else {
-        return type_name<T>();
-    }
+    if constexpr (NamesItself<T>) return T::name;
+    return type_name<T>();
 }
 
 /// A C++ type, and the name that its data are stored under.

@@ -28,7 +28,9 @@ namespace varve {
 //     };
 //
 // Its rows are named by a key. With `static constexpr bool sorted = true` the key has two parts, and the rows of one
-// partition are read as ranges in the order of their second part.
+// partition are read as ranges in the order of their second part. With
+// `static constexpr std::string_view kept_by = "balances"` only the follower of this name writes them, and they can be
+// made anew beside those that are read (Application::rebuild).
 
 namespace detail {
 
@@ -63,19 +65,6 @@ using RefusedReadModel = decltype(refuse_read_model<T>());
 /// T's values are rows.
 template <class T>
 concept ReadModel = !detail::RefusedReadModel<T>::refused;
-
-namespace detail {
-
-template <ReadModel T>
-constexpr bool is_sorted() {
-    if constexpr (requires { T::sorted; }) {
-        return T::sorted;
-    } else {
-        return false;
-    }
-}
-
-}  // namespace detail
 
 /// A row's key. `sort` belongs to sorted read models only, and must not be empty there.
 struct RowKey {
@@ -190,15 +179,23 @@ struct RowTable {
     /// A row as this program would write it. CorruptionError if it cannot be read.
     std::string (*rewritten)(const RowKey& key, std::string_view data);
     TableIndexes indexes = {};
+    std::string_view kept_by = {};  ///< a follower's name: rows are in several builds (commands/build.h)
 };
 
 template <ReadModel T>
 std::string rewritten_row(const RowKey& key, std::string_view data);
 
 template <ReadModel T>
+constexpr bool is_sorted() {
+    if constexpr (requires { T::sorted; }) return T::sorted;
+    return false;
+}
+
+template <ReadModel T>
 constexpr RowTable describe_rows() {
     RowTable table{NamedType::of<T>(T::table), is_sorted<T>(), &rewritten_row<T>};
     if constexpr (HasIndexes<T>) table.indexes = TableIndexesOf<T, typename T::Indexes>::value;
+    if constexpr (requires { T::kept_by; }) table.kept_by = T::kept_by;
     return table;
 }
 template <ReadModel T>

@@ -17,6 +17,8 @@ struct PageOptions {
 
 namespace varve::transactions {
 
+struct Metrics;  // metrics.h
+
 /// What a read may see of transactions that run at the same time.
 enum class Isolation {
     uncommitted,   ///< raw: also what transactions only intend

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "commands/build.h"
+#include "commands/build_emptying.h"
+#include "commands/follower.h"
+#include "core/background_loop.h"
+
+#include <varve/commands/follower_status.h>
+#include <varve/core/mutex.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace varve::detail {
+
+/// Keeps the rows of one projection, or does what one subscription does. A projection may have two builds (build.h):
+/// the live one, and the next while it is rebuilt. Each has a Follower; a thread of the keeper's own looks at the
+/// Builds row now and then, and sees to it that they are the right ones: it runs those that are made by this program's
+/// version, begins a build for a version that is higher than the live one, stops when a higher one is live, and
+/// empties what was replaced.
+///
+/// Threads: all methods may be called from any thread; end() and the destructor not from a follower's own.
+class Keeper {
+  public:
+    /// ConfigError for options that cannot work, for a version below the live one, and for one above it of a projection
+    /// that cannot be rebuilt. Where the store does not answer, its first turns find out.
+    Keeper(Application& application, std::atomic<int>& idle, Consumer consumer);
+    ~Keeper() { end(); }
+    Keeper(const Keeper&) = delete;
+    Keeper& operator=(const Keeper&) = delete;
+
+    /// Once.
+    void start();
+    /// For whoever has not started it: looks at the Builds row, does what is to be done, and returns when to look
+    /// again.
+    Duration turn();
+    /// As Follower::end.
+    void end();
+
+    const std::string& name() const { return consumer_.name; }
+    bool runs_this_thread() const;
+    void wake() noexcept;
+    /// Of the live build under the keeper's name, else by build_name; null: there is none.
+    std::shared_ptr<Follower> follower(std::string_view name) const;
+    void add_statuses(std::vector<FollowerStatus>& to) const;
+    /// Whether what this command has written, and put in place, is in the rows that are read; of an empty receipt:
+    /// everything that was acknowledged. Waits until it is, its follower has stopped, or the time is over.
+    bool wait(const Receipt& receipt, SteadyTime until) const;
+
+    /// Begins the next build; harmless while it is being made. ConfigError as in the constructor, InvalidError for a
+    /// subscription.
+    void rebuild();
+    /// InvalidError if nothing is being rebuilt.
+    void set_paused(bool paused);
+
+  private:
+    struct Kept {
+        Build build;
+        std::shared_ptr<Follower> follower;
+        bool is(const Build& other) const {
+            return follower && build.number == other.number && build.version == other.version;
+        }
+    };
+
+    /// Has the followers of these builds, and no others.
+    void arrange(const Builds& builds);
+    Kept kept(const Build& build);
+    Consumer consumer_of(const Build& build);
+    /// Whether what is left up to where the live build is may fit into one transaction.
+    bool is_near(store::Position at, const Consumer& next) const;
+    /// False: not yet.
+    bool swap(const Consumer& next);
+    bool wants_build(const Builds& builds) const;
+    /// `anew`: also if this version is live.
+    void begin(bool anew);
+    /// ConfigError if it writes rows that say nothing of it.
+    void check_that_it_keeps() const;
+    /// A few rows of what was replaced; false: there is nothing to do.
+    bool empty_some(const Builds& builds);
+    void wake_loop();
+    void stopped(const std::string& why);
+
+    Application& application_;
+    std::atomic<int>& idle_;
+    const Consumer consumer_;
+    const bool is_projection_;
+
+    std::atomic<std::int64_t> next_number_ = 0;  // 0: there is none
+    std::atomic<bool> paused_ = false;
+    std::optional<Lock> emptying_lock_;
+    std::optional<BuildEmptying> emptying_;
+
+    mutable Mutex mutex_;
+    Kept live_ VARVE_GUARDED_BY(mutex_);
+    Kept next_ VARVE_GUARDED_BY(mutex_);
+    std::string error_ VARVE_GUARDED_BY(mutex_);
+    BackgroundLoop loop_ VARVE_GUARDED_BY(mutex_);
+};
+
+}  // namespace varve::detail
