@@ -1,12 +1,14 @@
 #include "account.h"
 #include "figures.h"
 
+#include <varve/commands/follower_status.h>
 #include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 namespace bench {
 namespace {
@@ -60,6 +62,52 @@ Figure catch_up(const Plan& plan, const std::string& name, const std::string& ur
     return figure;
 }
 
+struct KeptTotal {
+    static constexpr std::string_view table = "kept_totals";
+    static constexpr std::string_view kept_by = "kept_totals";
+    std::int64_t cents = 0;
+    std::int64_t events = 0;
+};
+struct KeepTotals {
+    static constexpr std::string_view name = "kept_totals";
+    void operator()(const Deposited& e, varve::ProjectionContext& context) const {
+        context.rows<KeptTotal>().update(context.aggregate_id(), [&](KeptTotal& row) {
+            row.cents += e.cents;
+            ++row.events;
+        });
+    }
+};
+
+/// A rebuild beside the live rows, of as many events in slots of one.
+Figure rebuild(const Plan& plan, const std::string& name, const std::string& url, int slots) {
+    constexpr int accounts = 100;
+    Figure figure{.name = name + "_rebuild_over_" + std::to_string(slots) + "_events",
+                  .unit = "events/s",
+                  .raw = "the same events taken for the first time"};
+    if (!plan.wants(figure.name)) return figure;
+    varve::Application bank{varve::open(url), {.sweep = false}};
+    for (int first = 0; first < slots; first += accounts) {
+        const auto outcome = bank.transact([&](varve::Transaction& tx) {
+            for (int id = 0; id < accounts; ++id) tx.append<Account>(std::to_string(id), {Deposited{1}});
+        });
+        if (!outcome) throw std::runtime_error("a deposit was rejected");
+    }
+    figure.raw_rate = slots / seconds([&] {
+                          bank.follow<Account>(KeepTotals{});
+                          if (!bank.wait_for<KeepTotals>({}, std::chrono::minutes{10}))
+                              throw std::runtime_error("the follower did not catch up");
+                      });
+    figure.rate = slots / seconds([&] {
+                      bank.rebuild<KeepTotals>();
+                      while (bank.followers().front().build == 1)
+                          std::this_thread::sleep_for(std::chrono::milliseconds{5});
+                  });
+    std::int64_t events = 0;
+    for (const auto& row : bank.rows<KeptTotal>().all()) events += row.value.events;
+    if (events != slots) throw std::runtime_error("the rebuild has missed events, or counted some twice");
+    return figure;
+}
+
 /// How long after its acknowledgement a deposit stands in the row: the 99th of a hundred. `across`: it is another
 /// application that follows, as another process would.
 Figure lag(const Plan& plan, const std::string& name, const std::string& url, bool across) {
@@ -100,6 +148,7 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
 std::vector<Figure> following(const Plan& plan) {
     std::vector<Figure> figures;
     for (const int slots : {10'000, 100'000, 1'000'000}) figures.push_back(catch_up(plan, "memory", "memory:", slots));
+    figures.push_back(rebuild(plan, "memory", "memory:", 1'000'000));
     for (const int slots : {10'000, 100'000}) {
         const auto file = plan.folder / ("follow_" + std::to_string(slots) + ".db");
         figures.push_back(catch_up(plan, "sqlite", "sqlite:" + file.string(), slots));

@@ -10,6 +10,7 @@ namespace bank {
 /// A read model over all accounts: what was paid in and out on one day. Its key is the day, as in "2026-01-31".
 struct Turnover {
     static constexpr std::string_view table = "turnover";
+    static constexpr std::string_view kept_by = "turnover";  // so it can be made anew while it is read
     Cents in = 0;
     Cents out = 0;
     std::int64_t movements = 0;

@@ -27,6 +27,7 @@ constexpr const char* balances_name = "balances";
 struct ProjectionsOptions {
     std::string verify;
     std::string retry;
+    std::string rebuild;
 };
 
 struct ParkedAccount {
@@ -177,12 +178,64 @@ int retry(const Cli& cli, varve::Application& bank, const std::string& name) {
     return report.ok ? exit_done : exit_refused;
 }
 
+struct RebuildReport {
+    bool ok = true;
+    std::int64_t build = 0;
+    std::int64_t events = 0;
+};
+
+/// "40 000 events in a second, 12 s left"
+std::string note_of(const FollowerStatus& status) {
+    if (status.paused) return "paused";
+    std::string note;
+    if (status.events_per_second)
+        note = count_text(static_cast<std::int64_t>(*status.events_per_second)) + " events in a second";
+    if (status.time_left) {
+        const auto left = std::chrono::ceil<std::chrono::seconds>(*status.time_left);
+        note += ", " + count_text(left.count()) + " s left";
+    }
+    return note;
+}
+
+/// Returns when the new rows are read; stopped before, any process that follows goes on with them.
+int rebuild(const Cli& cli, varve::Application& bank, const std::string& name, const Interrupt& interrupt) {
+    const std::int64_t before = bank.followers().front().build;
+    bank.rebuild(name);
+    const auto of = [&](std::int64_t build) {
+        for (const FollowerStatus& one : bank.followers()) {
+            if (one.build > build) return one;
+        }
+        return FollowerStatus{};
+    };
+    FollowerStatus status = bank.followers().front();
+    {
+        Progress progress{"rebuilding " + name, static_cast<std::size_t>(status.end)};
+        while (bank.followers().front().build == before && !interrupt.came()) {
+            status = of(before);
+            if (status.state == FollowerStatus::State::stopped) break;
+            progress.update(static_cast<std::size_t>(status.position), note_of(status));
+            bank.runtime().clock.get().sleep_for(std::chrono::milliseconds{100});
+        }
+    }
+    status = bank.followers().front();
+    const RebuildReport report{.ok = status.build > before, .build = status.build, .events = status.events};
+    if (cli.json) {
+        print_line(varve::json::encode(report));
+    } else if (report.ok) {
+        print_line(name + ": all rows made anew from " + counted(report.events, "event") + ", and read from now on");
+    } else {
+        print_line(name + ": not done; it goes on with the next process that follows. " + of(before).error);
+    }
+    return report.ok ? exit_done : exit_refused;
+}
+
 int run(const Cli& cli, const ProjectionsOptions& options) {
     const Interrupt interrupt;
     const auto bank = cli.open();
     follow_turnover(*bank);
     if (!options.verify.empty()) return verify(cli, *bank, options.verify);
     if (!options.retry.empty()) return retry(cli, *bank, options.retry);
+    if (!options.rebuild.empty()) return rebuild(cli, *bank, options.rebuild, interrupt);
     return list(cli, *bank, interrupt);
 }
 
@@ -195,9 +248,14 @@ void add_projections_command(CLI::App& app, Cli& cli) {
     CLI::Option* verify =
         command->add_option("--verify", options->verify, "compare all rows with the events: turnover or balances")
             ->check(CLI::IsMember({turnover_name, balances_name}).description(""));
-    command->add_option("--retry", options->retry, "take up the accounts that were set aside: turnover")
+    CLI::Option* retry =
+        command->add_option("--retry", options->retry, "take up the accounts that were set aside: turnover")
+            ->check(CLI::IsMember({turnover_name}).description(""))
+            ->excludes(verify);
+    command->add_option("--rebuild", options->rebuild, "make all rows anew, while the old ones are read: turnover")
         ->check(CLI::IsMember({turnover_name}).description(""))
-        ->excludes(verify);
+        ->excludes(verify)
+        ->excludes(retry);
     command->callback([&cli, options] { cli.chosen = [&cli, options] { return run(cli, *options); }; });
 }
 

@@ -320,6 +320,10 @@ TEST_F(BankCli, projections_says_how_the_read_models_are_doing_and_whether_they_
     const auto turnover = bank.run_json<Verify>({"projections", "--verify", "turnover"}, 1);
     ASSERT_EQ(turnover.differences.size(), 1u);
     EXPECT_EQ(turnover.differences[0].stored, std::nullopt);
+    EXPECT_EQ(bank.run({"projections", "--rebuild", "turnover"}).output,
+              "turnover: all rows made anew from 3 events, and read from now on\n");
+    EXPECT_EQ(bank.run({"projections", "--verify", "turnover"}).output,
+              "turnover: 1 row of 3 events, all as the events say\n");
 }
 
 TEST_F(BankCli, an_account_whose_event_cannot_be_read_is_set_aside_and_taken_up_again_when_it_can) {
