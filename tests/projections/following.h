@@ -90,6 +90,10 @@ struct Following : ::testing::Test {
     static Receipt deposit(Application& bank, std::string_view id, std::int64_t cents) {
         return bank.execute<Account>(id, Deposit{cents}).value();
     }
+    /// However fast its time passes.
+    static void catch_up(Application& bank, const Receipt& last) {
+        while (!bank.wait_for<SumUp>(last, 1s)) std::this_thread::yield();
+    }
     static Turnover turnover(Application& bank, std::string_view id = "all") {
         return bank.rows<Turnover>().get(id).value_or(Turnover{});
     }
@@ -111,10 +115,6 @@ struct FollowingInItsOwnTime : Following {
                 .transactions = {.answer_time_max = 1s},
                 .sweep = false,
                 .runtime = {.clock = clock, .log = log}};
-    }
-    /// However fast this time passes.
-    static void catch_up(Application& bank, const Receipt& last) {
-        while (!bank.wait_for<SumUp>(last, 1s)) std::this_thread::yield();
     }
 };
 

@@ -419,7 +419,7 @@ TEST_F(Parking, an_error_that_cannot_be_stored_is_cut_and_stops_nobody) {
         EXPECT_NE(status(bank).error.find("version 1 of stream 'account-carol': caf"), std::string::npos);
         Application other{store, options()};
         while (!status(bank).owner.empty()) std::this_thread::yield();
-        const Lock elsewhere = other.locks().acquire("$follower-turnover");
+        const Lock elsewhere = other.locks().acquire("$follower-turnover", {.wait = Locks::for_ever});
         other.follow<Account>(Fails{what});
         EXPECT_EQ(status(other).error, status(bank).error) << "and other processes can read why";
     }

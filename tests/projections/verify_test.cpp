@@ -24,7 +24,7 @@ Lines lines(const Verified& verified) {
     return lines;
 }
 
-struct Verifying : FollowingInItsOwnTime {};
+struct Verifying : Following {};
 
 /// Somebody has changed rows behind its back.
 void damage(Application& bank) {

@@ -137,11 +137,15 @@ Verified Application::verify(std::string_view name, const std::type_info* type, 
                 .run();
         }
     }
-    const detail::Consumer consumer = parts_->followers->get(name)->consumer();
-    if (!consumer.project) {
-        throw InvalidError("'" + consumer.name + "' is a subscription: what it has done lies outside of the store");
+    const std::shared_ptr<detail::Keeper> keeper = parts_->followers->keeper(name);
+    for (;;) {
+        const detail::Consumer live = keeper->live_consumer();
+        try {
+            return Verification{*this, live, Verification::Kind::follows, bytes_max}.run();
+        } catch (const UnavailableError&) {
+            if (keeper->live_consumer().build->number == live.build->number) throw;  // else it was rebuilt meanwhile
+        }
     }
-    return Verification{*this, consumer, Verification::Kind::follows, bytes_max}.run();
 }
 
 void Application::rebuild(std::string_view follower) {

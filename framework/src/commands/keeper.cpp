@@ -160,6 +160,19 @@ Keeper::Kept Keeper::kept(const Build& build) {
     return kept;
 }
 
+Consumer Keeper::live_consumer() {
+    if (!is_projection_) {
+        throw InvalidError("'" + consumer_.name + "' is a subscription: what it has done lies outside of the store");
+    }
+    const Build live = parts_of(application_).builds(consumer_.name).live;
+    if (live.version != consumer_.version) {
+        throw ConfigError("the rows of '" + consumer_.name + "' are those of version " + std::to_string(live.version) +
+                          ", and this program has version " + std::to_string(consumer_.version) +
+                          "; ask a program of that version");
+    }
+    return consumer_of(live);
+}
+
 Consumer Keeper::consumer_of(const Build& build) {
     Consumer consumer = consumer_;
     if (!is_projection_) return consumer;

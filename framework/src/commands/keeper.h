@@ -46,6 +46,9 @@ class Keeper {
     void wake() noexcept;
     /// Of the live build under the keeper's name, else by build_name; null: there is none.
     std::shared_ptr<Follower> follower(std::string_view name) const;
+    /// What keeps the rows that are read now, as the store says. ConfigError if that is another version than this
+    /// program's, InvalidError for a subscription.
+    Consumer live_consumer();
     void add_statuses(std::vector<FollowerStatus>& to) const;
     /// Whether what this command has written, and put in place, is in the rows that are read; of an empty receipt:
     /// everything that was acknowledged. Waits until it is, its follower has stopped, or the time is over.
