@@ -106,13 +106,13 @@ struct Following : ::testing::Test {
 };
 
 /// Who waits for another one's lock, or for an answer, waits in this time. One thread's wait is over at once and moves
-/// everybody's clock, so nobody is told that it took too long.
+/// everybody's clock, so nobody is told that it took too long, or was too long ago.
 struct FollowingInItsOwnTime : Following {
     testing::ManualClock clock{testing::ManualClock::Mode::auto_advance};
 
     ApplicationOptions options() {
         return {.retry = {.time_max = 10'000h},
-                .transactions = {.answer_time_max = 1s},
+                .transactions = {.retention = 10'000h, .answer_time_max = 1s},
                 .sweep = false,
                 .runtime = {.clock = clock, .log = log}};
     }
