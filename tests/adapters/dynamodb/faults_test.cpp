@@ -206,8 +206,13 @@ TEST_P(FaultyNetwork, lets_every_command_happen_exactly_once_or_never_or_be_told
 
     std::deque<Worker> workers;
     {
+        // What sweeps and puts events in order waits in this clock, too, and so moves it on for the commands.
         Application bank{open_through_proxy(),
-                         {.transactions = {.strategy = GetParam().strategy}, .runtime = {.clock = clock_}}};
+                         {.retry = {.time_max = std::chrono::hours{1000}},
+                          .transactions = {.strategy = GetParam().strategy,
+                                           .retention = std::chrono::hours{3},
+                                           .answer_time_max = std::chrono::hours{1}},
+                          .runtime = {.clock = clock_}}};
         for (int i = 0; i < threads; ++i)
             workers.emplace_back(bank, *proxy_, faults, seed() * threads + static_cast<std::uint64_t>(i));
         std::vector<std::jthread> running;
