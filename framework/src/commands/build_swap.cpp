@@ -38,16 +38,23 @@ bool try_to_swap(Application& application, const Consumer& next) {
         const auto aside = parked_streams(tx, next.name, own);
         if (!std::ranges::includes(parked_streams(tx, live_name, live), aside)) return;
 
-        feed::Batch batch = feed.read(static_cast<store::Position>(own.position), next.options.batch_max, next.filter);
-        std::erase_if(batch.events, [&](const RecordedEvent& event) { return aside.contains(event.stream); });
-        const std::size_t taken = next.project_some(tx, batch.events, application.store().capabilities());
-        const bool is_all = taken == batch.events.size();
-        own.position = static_cast<std::int64_t>(is_all ? batch.end : batch.events[taken - 1].position);
-        own.events += static_cast<std::int64_t>(taken);
-        if (taken > 0) own.last = batch.events[taken - 1].time;
+        bool is_all = true;
+        std::size_t slots_left = next.options.batch_max;
+        while (is_all && slots_left > 0) {  // a read may end early, with a piece of the log
+            const auto from = static_cast<store::Position>(own.position);
+            feed::Batch batch = feed.read(from, slots_left, next.filter);
+            std::erase_if(batch.events, [&](const RecordedEvent& event) { return aside.contains(event.stream); });
+            const std::size_t taken = next.project_some(tx, batch.events, application.store().capabilities());
+            is_all = taken == batch.events.size();
+            own.position = static_cast<std::int64_t>(is_all ? batch.end : batch.events[taken - 1].position);
+            own.events += static_cast<std::int64_t>(taken);
+            if (taken > 0) own.last = batch.events[taken - 1].time;
+            if (batch.is_last || own.position >= live.position) break;
+            slots_left -= std::min<std::size_t>(slots_left, batch.end - from);
+        }
         own.error.clear();
         checkpoints.put(next.name, own);
-        if (!is_all || own.position < live.position) return;
+        if (own.position < live.position) return;
 
         Builds after = rows.get(build.follower).value_or(before);  // with the tables that were met just now
         after.swap(tx.now() + next.options.replaced_rows_kept_for);
