@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 
 namespace varve {
 
@@ -15,27 +16,28 @@ namespace varve {
 ///     held.release();
 class HeldWrite {
   public:
-    explicit HeldWrite(HookedStore& store) : store_(store) {
-        store_.before_write = [this](auto) {
-            if (!first_.exchange(false)) return;
-            arrived_.set_value();
-            released_.get_future().wait();
+    explicit HeldWrite(HookedStore& store) {
+        store.before_write = [state = state_](auto) {
+            if (!state->is_first.exchange(false)) return;
+            state->arrived.set_value();
+            state->released.get_future().wait();
         };
     }
-    ~HeldWrite() {
-        store_.before_write = [](auto) {};
-    }
+    /// The hook stays, since others may be writing, and keeps nothing back any more.
+    ~HeldWrite() { state_->is_first = false; }
     HeldWrite(const HeldWrite&) = delete;
     HeldWrite& operator=(const HeldWrite&) = delete;
 
-    void wait() { arrived_.get_future().wait(); }
-    void release() { released_.set_value(); }
+    void wait() { state_->arrived.get_future().wait(); }
+    void release() { state_->released.set_value(); }
 
   private:
-    HookedStore& store_;
-    std::atomic<bool> first_{true};
-    std::promise<void> arrived_;
-    std::promise<void> released_;
+    struct State {
+        std::atomic<bool> is_first{true};
+        std::promise<void> arrived;
+        std::promise<void> released;
+    };
+    const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace varve
