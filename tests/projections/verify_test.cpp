@@ -117,9 +117,9 @@ TEST_F(Verifying, reads_no_further_than_for_as_many_differences_as_it_names) {
     bank.follow<Account>(SumUp{});
     catch_up(bank, deposit(bank, "alice", 1));
     const auto reads_beside = [&](int first, int last) {
-        for (int i = first; i < last; i += 90) {
+        for (int i = first; i < last; i += 50) {
             bank.transact([&](Transaction& tx) {
-                    for (int j = i; j < std::min(i + 90, last); ++j)
+                    for (int j = i; j < std::min(i + 50, last); ++j)
                         tx.rows<Turnover>().put("nobody " + std::to_string(j), {1, 1});
                 })
                 .value();
