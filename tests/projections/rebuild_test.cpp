@@ -318,11 +318,10 @@ TEST_F(Rebuilding, is_paused_and_resumed_for_all_processes) {
     wait_until([&] { return next(heir).paused && !next(heir).owner.empty(); });
     const std::int64_t taken = next(heir).events;
     EXPECT_GT(taken, 0);
-    EXPECT_LT(taken, 1000);
     const Time then = clock.now();
     wait_until([&] { return clock.now() > then + 60s; });
     EXPECT_EQ(next(heir).events, taken);
-    EXPECT_EQ(builds_of(bank).live.number, 1);
+    EXPECT_EQ(builds_of(bank).live.number, 1) << "also if all had been taken when it was paused";
 
     bank.resume_rebuild("sums");
     wait_until_live(heir, 2);
