@@ -378,10 +378,10 @@ TEST_F(ParkedSubscription, calls_its_handler_no_more_once_it_has_ended) {
     catch_up(bank, deposit(bank, "carol", 5));
     ASSERT_EQ(parked(bank).size(), 2u);
     is_mended = true;
-    std::atomic<bool> is_handled = false;
+    bool is_handled = false;
     when_mended = [&](auto&) { is_handled = true; };
-    hooked->before_read = [&] {
-        if (!is_handled.exchange(false)) return;
+    hooked->before_read = [&, here = std::this_thread::get_id()] {
+        if (std::this_thread::get_id() != here || !std::exchange(is_handled, false)) return;
         std::thread{[&] { bank.unfollow("turnover"); }}.join();
     };
     static_cast<void>(bank.retry_parked("turnover"));
