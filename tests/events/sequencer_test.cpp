@@ -161,6 +161,18 @@ TEST_F(Sequenced, the_bell_of_a_dead_writer_goes_with_a_fence_when_its_lease_is_
     EXPECT_EQ(places(*store), Places{"account-a/1"});
 }
 
+TEST_F(Sequenced, two_dead_writers_of_one_slot_do_not_keep_the_others_from_being_put_in_order) {
+    const store::Key slot = slot_key("account-a", 1);
+    static_cast<void>(store->write(std::vector{ring(bell_of("dead", slot, 0)), ring(bell_of("dead too", slot, 0))}));
+    put_in_order();
+    clock.advance(coordinator.options().lease);
+    Application bank{store, options()};
+    deposit(bank, "b");
+    put_in_order();
+    EXPECT_EQ(standing_bells(*store), 0u);
+    EXPECT_EQ(places(*store), Places{"account-b/1"});
+}
+
 TEST_F(Sequenced, a_slot_without_a_bell_appears_when_its_stream_is_written_again_or_by_a_scan) {
     Application bank{store, options()};
     const store::Item payload = [&] {

@@ -105,7 +105,7 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
         if (free->epoch > bell.epoch) {
             standing.is_over = true;  // it was fenced
         } else if (stands_too_long(bell)) {
-            fences_.push_back(fence_free_slot(bell.slot, free->epoch));
+            fences_.insert_or_assign(bell.slot, fence_free_slot(bell.slot, free->epoch));
         }
     } else if (item && claim_on(bell.slot, *item)) {
         claimed_.emplace(bell.slot, std::move(*item));
@@ -250,7 +250,9 @@ void Sequencer::raise(const std::vector<Run>& runs) {
 
 bool Sequencer::settle() {
     bool has_settled = false;
-    for (const store::WriteAnswer& answer : fences_.empty() ? std::vector<store::WriteAnswer>{} : store_.write(fences_))
+    std::vector<store::Write> fences;
+    for (const auto& [slot, fence] : fences_) fences.push_back(fence);
+    for (const store::WriteAnswer& answer : fences.empty() ? std::vector<store::WriteAnswer>{} : store_.write(fences))
         has_settled = has_settled || std::holds_alternative<store::Applied>(answer);
     std::vector<Resolver::Claimed> claimed;
     for (const auto& [key, item] : claimed_) claimed.push_back({key, item});

@@ -78,9 +78,9 @@ class Sequencer {
 
     // Of this round.
     std::map<store::Key, store::Item> claimed_;  // undecided slots
-    std::vector<store::Write> fences_;
-    std::set<store::Key> void_;  // committed to nothing
-    bool has_more_ = false;      // some stream has more above its watermark than was read
+    std::map<store::Key, store::Write> fences_;  // of several bells for one slot, one fence ends all attempts
+    std::set<store::Key> void_;                  // committed to nothing
+    bool has_more_ = false;                      // some stream has more above its watermark than was read
 };
 
 }  // namespace varve::feed

@@ -3,6 +3,7 @@
 #include "transactions/system_table.h"
 
 #include <algorithm>
+#include <set>
 
 namespace varve::transactions {
 namespace {
@@ -111,8 +112,9 @@ bool Sweeper::Changes::put_aside(Table& table, const store::Change& change, cons
 void Sweeper::Changes::collect_overdated(Table& table) {
     const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
     std::vector<store::Write> removals;
+    std::set<store::Key> keys;  // one that was filled and emptied again is here twice
     for (const Overdated& one : table.overdated) {
-        if (one.due > now || removals.size() == page_size) break;
+        if (one.due > now || removals.size() == page_size || !keys.insert(one.key).second) break;
         removals.push_back(remove_tombstone(one.key, one.tombstone));
     }
     if (tombstones_.remove(removals)) {
