@@ -1,6 +1,7 @@
 #include "protocol/cluster.h"
 
-#include "commands/follower.h"
+#include "commands/application_parts.h"
+#include "commands/keeper.h"
 #include "feed/sequencer.h"
 #include "protocol/judge.h"
 #include "protocol/ledger.h"
@@ -80,21 +81,11 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     const Followed followed[] = {pick(Followed::folds, Followed::sightings),
                                  pick(Followed::folds, Followed::everything, Followed::deposits)};
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) followers.push_back(followed[left % 2]);
+    rebuild = pick(0.0, 0.1, 0.3);
+    if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
 }
 
 namespace {
-
-std::vector<std::string> tables_with_rows() {
-    std::vector<std::string> tables{"balances", "lists", "notes"};
-    tables.insert(tables.end(), std::begin(following_tables), std::end(following_tables));
-    return tables;
-}
-
-std::vector<std::string> all_tables() {
-    std::vector<std::string> tables = tables_with_rows();
-    tables.emplace_back("events");
-    return tables;
-}
 
 /// A batch of reads is no moment: between any two keys of it others may run, and time may pass.
 class ReadsOneByOne final : public testing::PassingStore {
@@ -272,7 +263,8 @@ class Cluster {
                 const Workload::Shared shared{.scale = settings_.scale,
                                               .record = result_.record,
                                               .moment = [this] { return ++moments_; },
-                                              .next_operation = [this] { return ++operations_; }};
+                                              .next_operation = [this] { return ++operations_; },
+                                              .sleep = [this](Duration time) { scheduler_.sleep(time); }};
                 Workload workload{application, shared, process->random, static_cast<std::int64_t>(seat)};
                 while (left > 0) {
                     --left;
@@ -327,27 +319,60 @@ class Cluster {
     void follow(Process& process, Followed followed) {
         testing::SeededRandom& random = process.random;
         const Duration poll_intervals[] = {20ms, 300ms, 2s};
-        const Manner manner{
-            .options = {.batch_max = 1 + random.below(8), .poll_interval = poll_intervals[random.below(3)]},
-            .is_broken = random.chance(0.1)};
+        const Manner manner{.options = {.batch_max = 1 + random.below(8),
+                                        .poll_interval = poll_intervals[random.below(3)],
+                                        .replaced_rows_kept_for = random.chance(0.5) ? 0s : 2s},
+                            .is_broken = random.chance(0.1)};
         Application application{process.store, options(process)};
         std::atomic<int> idle = 0;
-        detail::Follower follower{application, idle, consumer(followed, manner, deliveries_)};
+        detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
         while (clients_left_ > 0) {
-            std::optional<Duration> pause = 1s;
+            Turn turn{.pause = 1s};
             try {
-                if (random.chance(0.05)) evict_follower(application, followed);
-                pause = follower.turn({});
+                if (random.chance(0.05)) evict_follower(application, keeper, random);
+                if (followed == Followed::folds && random.chance(settings_.rebuild)) keeper.rebuild();
+                turn = take_turns(application, keeper);
+                if (turn.is_building && random.chance(0.1)) pause_rebuild(keeper, random.chance(0.5));
                 application.locks().beat();
             } catch (const Error& error) {
                 if (!error.retryable() && !error.in_doubt()) throw;
             }
-            if (!pause) {
+            if (!turn.stopped.empty()) {
                 ++result_.record.poisoned;
-                if (!manner.is_broken) result_.violations.push_back(follower.status().error);
+                if (!manner.is_broken) result_.violations.push_back(turn.stopped);
                 return;
             }
-            scheduler_.sleep(*pause);
+            scheduler_.sleep(turn.pause);
+        }
+    }
+
+    /// What came of one turn of each who keeps rows under one name.
+    struct Turn {
+        Duration pause = 1s;
+        bool is_building = false;  ///< they are made anew, or what was replaced is still there
+        std::string stopped = {};  ///< why one of them has
+    };
+
+    static Turn take_turns(Application& application, detail::Keeper& keeper) {
+        Turn turn{.pause = keeper.turn()};
+        const detail::Builds builds = detail::parts_of(application).builds(keeper.name());
+        turn.is_building = builds.next || !builds.replaced.empty();
+        std::vector<std::string> names{keeper.name()};
+        if (builds.next) names.push_back(detail::build_name(keeper.name(), builds.next->number));
+        for (const std::string& name : names) {
+            const std::shared_ptr<detail::Follower> follower = keeper.follower(name);
+            if (!follower) continue;
+            const std::optional<Duration> pause = follower->turn({});
+            if (!pause) turn.stopped = follower->status().error;
+            turn.pause = std::min(turn.pause, pause.value_or(0s));
+        }
+        return turn;
+    }
+
+    static void pause_rebuild(detail::Keeper& keeper, bool pause) {
+        try {
+            keeper.set_paused(pause);
+        } catch (const InvalidError&) {  // it has ended meanwhile
         }
     }
 
@@ -380,8 +405,10 @@ class Cluster {
     }
 
     /// Lets another one in while the owner still works.
-    static void evict_follower(Application& application, Followed followed) {
-        const std::string lock = "$follower-" + name_of(followed);
+    static void evict_follower(Application& application, const detail::Keeper& keeper, testing::SeededRandom& random) {
+        const detail::Builds builds = detail::parts_of(application).builds(keeper.name());
+        const std::int64_t number = builds.next && random.chance(0.5) ? builds.next->number : builds.live.number;
+        const std::string lock = "$follower-" + detail::build_name(keeper.name(), number);
         const locks::Ticket holder = application.locks().inspect(lock).holder.ticket;
         if (holder > 0) application.locks().evict(lock, holder);
     }
@@ -390,22 +417,35 @@ class Cluster {
     void follow_to_the_end(Application& application) {
         for (const Followed followed : settings_.followers) {
             std::atomic<int> idle = 0;
-            detail::Follower follower{application, idle, consumer(followed, {}, deliveries_)};
-            const Time until = scheduler_.now() + 120s;
-            while (follower.status().state != FollowerStatus::State::live) {
-                const std::optional<Duration> pause = follower.turn({});
-                if (!pause) return result_.violations.push_back(follower.status().error);
+            const Manner manner{.options = {.replaced_rows_kept_for = 0s}};
+            detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
+            pause_rebuild(keeper, false);
+            const Time until = scheduler_.now() + 300s;
+            for (Turn turn{.is_building = true};
+                 turn.is_building || keeper.follower(keeper.name())->status().state != FollowerStatus::State::live;) {
+                turn = take_turns(application, keeper);
+                if (!turn.stopped.empty()) return result_.violations.push_back(turn.stopped);
                 if (scheduler_.now() > until)
                     return result_.violations.push_back(name_of(followed) + " does not come to the end of the events");
-                scheduler_.sleep(*pause);
+                scheduler_.sleep(std::min(turn.pause, application.locks().beat()));
             }
-            result_.record.followed += static_cast<std::uint64_t>(follower.status().events);
+            result_.record.followed += static_cast<std::uint64_t>(keeper.follower(keeper.name())->status().events);
+            if (followed == Followed::folds) {
+                result_.record.rebuilt +=
+                    static_cast<std::uint64_t>(detail::parts_of(application).builds(keeper.name()).live.number - 1);
+            }
         }
     }
 
-    static std::unique_ptr<transactions::Sweeper> new_sweeper(Application& application) {
-        return std::make_unique<transactions::Sweeper>(coordinator_of(application), tables_with_rows(),
+    std::unique_ptr<transactions::Sweeper> new_sweeper(Application& application) const {
+        return std::make_unique<transactions::Sweeper>(coordinator_of(application), ledger_->row_tables(),
                                                        transactions::ScanOptions{.page_interval = 0ms, .pause = 0ms});
+    }
+
+    std::vector<std::string> all_tables() const {
+        std::vector<std::string> tables = ledger_->row_tables();
+        tables.emplace_back("events");
+        return tables;
     }
 
     void end_quietly() {
@@ -471,7 +511,7 @@ class Cluster {
         const Time began = scheduler_.now();
         for (;;) {
             const std::size_t left = sweeper->sweep();
-            if (left == 0 && ledger_->violations_at_rest(all_tables()).empty()) return;
+            if (left == 0 && sweeper->is_through() && ledger_->violations_at_rest(all_tables()).empty()) return;
             if (scheduler_.now() > began + 120s) {
                 if (left > 0)
                     result_.violations.push_back(std::to_string(left) + " are unsettled after 120 s of quiet");

@@ -24,6 +24,7 @@ struct Settings {
     std::uint64_t sweepers;
     std::uint64_t sequencers = 0;     ///< where the store keeps no order of changes
     std::vector<Followed> followers;  ///< what each process that follows does
+    double rebuild = 0;               ///< probability, at each turn of who keeps rows that can be made anew
     unsigned commands;                ///< of each client
     std::uint64_t think_us_max;       ///< between two of them
     std::uint64_t way_us_max;         ///< of each request, if nothing happens to it

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/rows/indexes.h>
 #include <varve/varve.h>
 
 #include <cstdint>
@@ -96,11 +97,15 @@ struct ListRow {
     std::vector<std::int64_t> values;
 };
 
+/// No two have the same mark.
 struct Note {
     static constexpr std::string_view table = "notes";
     static constexpr bool sorted = true;
     std::int64_t operation = 0;
+    std::int64_t mark = 0;
+    using Indexes = varve::Indexes<varve::Unique<&Note::mark>, varve::Index<&Note::operation>>;
 };
+inline constexpr std::int64_t marks = 12;
 inline constexpr std::size_t notes_max = 3;
 
 /// Who was inside the lock, in the order of commits.

@@ -278,7 +278,6 @@ detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& d
 }
 
 void use_following_tables(Application& application) {
-    static_cast<void>(application.rows<detail::Checkpoint>());
     static_cast<void>(application.rows<Fold>());
     static_cast<void>(application.rows<Sighting>());
 }

@@ -5,6 +5,7 @@
 #include "protocol/ledger.h"
 #include "protocol/record.h"
 
+#include <varve/rows/indexes.h>
 #include <varve/varve.h>
 
 #include <cstdint>
@@ -16,12 +17,14 @@
 /// What the simulated cluster follows, and how it is judged.
 namespace varve::protocol {
 
-/// What events make of a row that depends on each of them and on their order.
+/// What events make of a row that depends on each of them and on their order. It may be made anew at any time.
 struct Fold {
     static constexpr std::string_view table = "folds";
+    static constexpr std::string_view kept_by = "folds";
     std::int64_t events = 0;
     std::int64_t version = 0;  ///< of the last one
     std::int64_t digest = 0;
+    using Indexes = varve::Indexes<varve::Index<&Fold::version>>;
 
     bool operator==(const Fold&) const = default;
 };
@@ -67,8 +70,6 @@ struct Manner {
 };
 detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& deliveries);
 
-/// The tables that followers write to.
-inline constexpr std::string_view following_tables[] = {detail::Checkpoint::table, Fold::table, Sighting::table};
 void use_following_tables(Application& application);
 
 /// At rest, when each of `all` has come to the end: the events are those of the ledger in the order of their places,

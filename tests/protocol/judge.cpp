@@ -1,6 +1,8 @@
 #include "protocol/judge.h"
 
+#include "commands/application_parts.h"
 #include "events/stored_slot.h"
+#include "protocol/following.h"
 #include "transactions/slot.h"
 
 #include <varve/core/json.h>
@@ -161,7 +163,10 @@ void judge_sections(Application& application, const Record& record, std::vector<
 
 void judge_notes(Application& application, const Record& record, std::vector<std::string>& found) {
     std::map<std::string, std::size_t> counts;
+    std::map<std::int64_t, std::size_t> marked;
     for (const auto& row : application.rows<Note>().all()) {
+        if (++marked[row.value.mark] == 2)
+            found.push_back("index: two notes have the mark " + std::to_string(row.value.mark));
         if (++counts[row.key.partition] == notes_max + 1)
             found.push_back("phantom: too many notes in " + row.key.partition);
         const auto command = record.commands.find(row.value.operation);
@@ -169,6 +174,46 @@ void judge_notes(Application& application, const Record& record, std::vector<std
             found.push_back("Q2: " + operation(row.value.operation) + " was told aborted and left a note");
         }
     }
+}
+
+void judge_indexes(Application& application, Ledger& ledger, std::vector<std::string>& found) {
+    std::map<std::string, std::size_t> entries;  // by index
+    for (const store::Record& record : ledger.contents({"indexes"})) {
+        if (record.item.contains("data")) ++entries[record.key.partition];
+    }
+    const auto judge = [&](const std::string& index, std::size_t rows) {
+        if (entries[index] != rows)
+            found.push_back("index: " + index + " has " + std::to_string(entries[index]) + " entries for " +
+                            std::to_string(rows) + " rows");
+        entries.erase(index);
+    };
+    const auto miss = [&](const auto& row, std::string_view index) {
+        found.push_back("index: " + std::string{index} + " does not find " + row.key.partition + "/" + row.key.sort);
+    };
+    const auto is = [](const auto& row) { return [&](const auto& other) { return other.key == row.key; }; };
+    const std::vector<RowOf<Note>> notes = application.rows<Note>().all().to_vector();
+    for (const RowOf<Note>& row : notes) {
+        const auto marked = application.rows<Note>().find<&Note::mark>(row.value.mark);
+        if (!marked || marked->key != row.key) miss(row, "notes/mark");
+        const auto of = application.rows<Note>().where<&Note::operation>(row.value.operation).to_vector();
+        if (std::ranges::none_of(of, is(row))) miss(row, "notes/operation");
+    }
+    judge("notes/mark", notes.size());
+    judge("notes/operation", notes.size());
+    const std::vector<RowOf<Fold>> folds = application.rows<Fold>().all().to_vector();
+    for (const RowOf<Fold>& row : folds) {
+        const auto of = application.rows<Fold>().where<&Fold::version>(row.value.version).to_vector();
+        if (std::ranges::none_of(of, is(row))) miss(row, "folds/version");
+    }
+    const std::int64_t live = detail::parts_of(application).builds(Fold::kept_by).live.number;
+    judge(detail::build_table(Fold::table, live) + "/version", folds.size());
+    for (const store::Record& record : ledger.contents(ledger.row_tables())) {
+        const bool is_of_a_build = record.key.table.starts_with(Fold::table);
+        if (is_of_a_build && record.key.table != detail::build_table(Fold::table, live) && record.item.contains("data"))
+            found.push_back("build: " + store::to_string(record.key) + " is left of one that was replaced");
+    }
+    for (const auto& [index, count] : entries)
+        found.push_back("index: " + std::to_string(count) + " entries are left in " + index);
 }
 
 }  // namespace
@@ -188,6 +233,7 @@ std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger,
     judge_bank(application, record, scale, announced, found);
     judge_lists(application, record, scale, moment, found);
     judge_notes(application, record, found);
+    judge_indexes(application, ledger, found);
     judge_sections(application, record, found);
     return found;
 }

@@ -1,5 +1,6 @@
 #include "protocol/ledger.h"
 
+#include "feed/log.h"
 #include "locks/stored_lock.h"
 #include "transactions/row.h"
 #include "transactions/slot.h"
@@ -20,8 +21,8 @@ bool is_slot(const store::Key& key) {
     return key.table == events_table().name;
 }
 
-bool is_internal_table(const store::Key& key) {
-    return key.table == system_table().name || key.table == locks::locks_table().name;
+bool is_internal_table(std::string_view table) {
+    return table == system_table().name || table == locks::locks_table().name;
 }
 
 /// The write id of an item's committed content; empty: it has none.
@@ -61,6 +62,22 @@ std::string Ledger::origin(const std::string& revision) const {
     return found == origins_.end() ? revision : found->second;
 }
 
+void Ledger::ensure_table(const store::TableSchema& schema) {
+    inner().ensure_table(schema);
+    const std::lock_guard lock{mutex_};
+    tables_.insert(schema.name);
+}
+
+std::vector<std::string> Ledger::row_tables() const {
+    std::vector<std::string> tables;
+    const std::lock_guard lock{mutex_};
+    for (const std::string& table : tables_) {
+        const bool is_internal = is_internal_table(table) || feed::is_log_table(table);
+        if (!is_internal && table != events_table().name) tables.push_back(table);
+    }
+    return tables;
+}
+
 std::vector<store::WriteAnswer> Ledger::write(std::span<const store::Write> writes) {
     const std::lock_guard lock{mutex_};
     std::vector<store::WriteAnswer> answers;
@@ -85,7 +102,7 @@ store::AtomicAnswer Ledger::write_atomically(std::span<const store::Write> write
 }
 
 void Ledger::enter(const store::Write& write, const std::optional<store::Item>& before, bool atomic) {
-    if (std::holds_alternative<store::Check>(write.action) || is_internal_table(write.key)) return;
+    if (std::holds_alternative<store::Check>(write.action) || is_internal_table(write.key.table)) return;
     ++applied_;
     const std::optional<store::Item> after = store::apply(write, before ? &*before : nullptr);
     const std::string was = revision(write.key, before);

@@ -49,11 +49,14 @@ class Ledger final : public testing::PassingStore {
     /// Committed slots that were written again. Only where the processes see no order of changes there may be any.
     const std::vector<std::string>& written_again() const { return written_again_; }
 
+    /// Those that hold rows, among all that somebody has asked for.
+    std::vector<std::string> row_tables() const;
     /// All items of the tables as they stand.
     std::vector<store::Record> contents(const std::vector<std::string>& tables);
 
     std::uint64_t writes_applied() const { return applied_; }
 
+    void ensure_table(const store::TableSchema& schema) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
@@ -62,7 +65,8 @@ class Ledger final : public testing::PassingStore {
 
     void enter_done(const std::string& tx);
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
+    std::set<std::string> tables_;
     std::uint64_t applied_ = 0;
     std::vector<Effect> effects_;
     std::map<std::string, Commit> commits_;

@@ -94,6 +94,12 @@ std::string_view name_of(PlantedFault fault) {
         case PlantedFault::the_log_is_written_over: return "the log is written over";
         case PlantedFault::a_sequencer_that_was_refused_goes_on: return "a sequencer that was refused goes on";
         case PlantedFault::what_is_undecided_is_put_in_order: return "what is undecided is put in order";
+        case PlantedFault::a_build_becomes_live_that_is_behind: return "a build becomes live that is behind";
+        case PlantedFault::a_reader_does_not_look_whether_its_build_is_still_live:
+            return "a reader does not look whether its build is still live";
+        case PlantedFault::a_build_is_emptied_and_nobody_is_told: return "a build is emptied and nobody is told";
+        case PlantedFault::an_entry_stays_when_its_row_changes: return "an entry stays when its row changes";
+        case PlantedFault::a_unique_value_is_given_twice: return "a unique value is given twice";
     }
     return "";
 }

@@ -33,7 +33,7 @@ struct Record {
     std::vector<std::string> violations = {};       ///< what was seen while it ran
 
     /// What everybody wants for a while, so that many do it at the same time.
-    enum class Theme { nothing, crossing, hot_lists, hot_rows, money, section };
+    enum class Theme { nothing, crossing, hot_lists, hot_rows, money, section, folds };
     Theme theme = Theme::nothing;
     std::uint64_t commands_left = 0;  ///< of this theme
 
@@ -57,6 +57,9 @@ struct Record {
     std::uint64_t fenced_off = 0;  ///< commands refused since their lock was in other hands
     std::uint64_t followed = 0;    ///< events that followers have taken, of each name
     std::uint64_t poisoned = 0;    ///< times that a broken one stopped
+    std::uint64_t rebuilt = 0;     ///< times that rows were made anew, or were begun to be
+    /// How many events were in each of the rows that followers keep, as somebody has read them.
+    std::map<std::string, std::int64_t> folds_seen = {};
 };
 
 }  // namespace varve::protocol

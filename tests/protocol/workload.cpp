@@ -1,8 +1,11 @@
 #include "protocol/workload.h"
 
+#include "protocol/following.h"
+
 #include <algorithm>
 #include <future>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace varve::protocol {
@@ -34,6 +37,8 @@ void Workload::one_command() {
         case Record::Theme::hot_rows: return lists(random_.chance(0.1) ? Shape::all_rows : Shape::one_row);
         case Record::Theme::money: return random_.chance(0.4) ? read_money() : transfer();
         case Record::Theme::section: return section();
+        case Record::Theme::folds:
+            return random_.chance(0.4) ? transfer() : random_.chance(0.5) ? read_folds() : list_folds();
         case Record::Theme::nothing: break;
     }
     const std::uint64_t choice = random_.below(100);
@@ -43,13 +48,15 @@ void Workload::one_command() {
     if (choice < 35) return repeat();
     if (choice < 63) return lists();
     if (choice < 73) return read_lists();
-    if (choice < 86) return read_money();
+    if (choice < 82) return read_money();
+    if (choice < 87) return random_.chance(0.5) ? read_folds() : list_folds();
     notes();
 }
 
 Record::Theme Workload::theme() {
     constexpr Record::Theme themes[] = {Record::Theme::nothing,  Record::Theme::crossing, Record::Theme::hot_lists,
-                                        Record::Theme::hot_rows, Record::Theme::money,    Record::Theme::section};
+                                        Record::Theme::hot_rows, Record::Theme::money,    Record::Theme::section,
+                                        Record::Theme::folds};
     Record& record = shared_.record;
     if (record.commands_left == 0) {
         record.theme = themes[random_.below(std::size(themes))];
@@ -425,28 +432,93 @@ void Workload::read_money() {
     }
 }
 
-/// A partition never holds more than notes_max: only the range that was read says so, so phantoms would break it.
+/// A partition never holds more than notes_max: only the range that was read says so, so phantoms would break it. And no
+/// two notes have one mark.
 void Workload::notes() {
     const std::string partition = std::to_string(random_.below(std::min<std::uint64_t>(shared_.scale.keys, 3)));
     const std::string name = std::to_string(random_.below(8));
+    const auto mark = static_cast<std::int64_t>(random_.below(marks));
     const bool frees = random_.chance(0.3);
+    const bool looks = random_.chance(0.5);
     const std::int64_t operation = shared_.next_operation();
     std::size_t seen = 0;
     const bool announces = shared_.record.commands[operation].announces = random_.chance(0.2);
     const Told told = attempt(operation, [&] {
-        return app_.transact([&](Transaction& tx) {
+        Outcome outcome = app_.transact([&](Transaction& tx) {
             if (announces) tx.effect(Announce{operation});
             auto rows = tx.rows<Note>();
             const auto found = rows.range({.partition = partition}).to_vector();
             seen = found.size();
             if (frees && !found.empty()) rows.erase(found[random_.below(found.size())].key);
+            if (frees || (looks && rows.find<&Note::mark>(mark))) return;
             const bool there = std::ranges::any_of(found, [&](const auto& row) { return row.key.sort == name; });
-            if (!frees && (there || found.size() < notes_max)) rows.put({partition, name}, Note{operation});
+            if (there || found.size() < notes_max) rows.put({partition, name}, Note{operation, mark});
         });
+        if (looks && !outcome)
+            shared_.record.violations.push_back("index: nobody had the mark, and then: " + outcome.error().message);
+        return outcome;
     });
     if (told == Told::committed && seen > notes_max) {
         shared_.record.violations.push_back("phantom: " + std::to_string(seen) + " notes in partition " + partition);
     }
+}
+
+/// What is read together is of one moment, and nobody goes back in time, whoever makes the rows anew.
+void Workload::read_folds() {
+    std::vector<std::string> ids{std::string{all_events}};
+    for (std::uint64_t i = 0; i < shared_.scale.keys; ++i) {
+        ids.push_back(std::to_string(i));
+        ids.push_back("s" + std::to_string(i));
+    }
+    const std::vector<RowKey> keys(ids.begin(), ids.end());
+    const auto seen_before = shared_.record.folds_seen;
+    const Isolation levels[] = {Isolation::committed, Isolation::snapshot, Isolation::serializable};
+    const Isolation isolation = levels[random_.below(3)];
+    std::vector<std::int64_t> events;
+    try {
+        for (const auto& row : app_.rows<Fold>().get_all(keys, isolation))
+            events.push_back(row.value_or(Fold{}).events);
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable)
+            shared_.record.violations.push_back(std::string{"unexpected: "} + error.what());
+        return;
+    }
+    if (isolation != Isolation::committed && std::accumulate(events.begin() + 1, events.end(), -events[0]) != 0)
+        shared_.record.violations.push_back("folds: the rows that were read together are of several moments");
+    for (std::size_t i = 0; i < ids.size(); ++i) saw_fold(ids[i], events[i], seen_before);
+}
+
+/// A list shows what was there when it began, and none older.
+void Workload::list_folds() {
+    const auto seen_before = shared_.record.folds_seen;
+    std::map<std::string, std::int64_t> found;
+    PageOptions page{.limit = 1 + random_.below(3)};
+    try {
+        do {
+            const RowPage<Fold> rows = app_.rows<Fold>().all(page);
+            for (const auto& row : rows.rows) found.emplace(row.key.partition, row.value.events);
+            page.next = rows.next;
+            shared_.sleep(Duration{static_cast<Duration::rep>(random_.below(3'000'000))});
+        } while (!page.next.empty());
+    } catch (const InvalidError&) {
+        return;  // it was emptied meanwhile, and says so
+    } catch (const Error& error) {
+        if (error.kind() != ErrorKind::conflict && error.kind() != ErrorKind::unavailable)
+            shared_.record.violations.push_back(std::string{"unexpected: "} + error.what());
+        return;
+    }
+    for (const auto& [id, events] : seen_before) saw_fold(id, found[id], seen_before);
+}
+
+void Workload::saw_fold(const std::string& id, std::int64_t events,
+                        const std::map<std::string, std::int64_t>& seen_before) {
+    const auto before = seen_before.find(id);
+    if (before != seen_before.end() && events < before->second) {
+        shared_.record.violations.push_back("folds: of the " + std::to_string(before->second) + " events of '" + id +
+                                            "' that had been read, " + std::to_string(events) + " were left");
+    }
+    std::int64_t& seen = shared_.record.folds_seen[id];
+    seen = std::max(seen, events);
 }
 
 }  // namespace varve::protocol

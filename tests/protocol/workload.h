@@ -6,6 +6,7 @@
 #include <varve/testing/seeded_random.h>
 
 #include <functional>
+#include <map>
 #include <string>
 
 namespace varve::protocol {
@@ -31,6 +32,7 @@ class Workload {
         Record& record;
         std::function<std::int64_t()> moment;
         std::function<std::int64_t()> next_operation;
+        std::function<void(Duration)> sleep;
     };
     Workload(Application& application, Shared shared, testing::SeededRandom& random, std::int64_t process)
         : app_(application), shared_(shared), random_(random), process_(process) {}
@@ -64,6 +66,9 @@ class Workload {
     void read_lists();
     void read_money();
     void notes();
+    void read_folds();
+    void list_folds();
+    void saw_fold(const std::string& id, std::int64_t events, const std::map<std::string, std::int64_t>& seen_before);
 
     std::string account() { return std::to_string(random_.below(shared_.scale.keys)); }
     std::string list() { return (random_.chance(0.5) ? "s" : "r") + std::to_string(random_.below(shared_.scale.keys)); }

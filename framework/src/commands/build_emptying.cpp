@@ -4,6 +4,7 @@
 #include "commands/checkpoint.h"
 #include "commands/parked_row.h"
 #include "commands/workspace.h"
+#include "core/planted_faults.h"
 #include "rows/index_entries.h"
 #include "rows/stored_rows.h"
 
@@ -37,7 +38,7 @@ bool BuildEmptying::change(const std::function<void(Transaction&, Builds&, Repla
 bool BuildEmptying::step() {
     if (!began_) {
         const bool is_named = change([&](Transaction& tx, Builds& builds, ReplacedBuild& one) {
-            one.emptying = true;
+            one.emptying = !planted(PlantedFault::a_build_is_emptied_and_nobody_is_told);
             tx.rows<Builds>().put(follower_, builds);
         });
         if (!is_named) return false;

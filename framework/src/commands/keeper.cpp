@@ -5,6 +5,7 @@
 #include "commands/pace.h"
 #include "commands/rows_in_memory.h"
 #include "commands/workspace.h"
+#include "core/planted_faults.h"
 #include "transactions/slot.h"
 
 #include <varve/commands/application.h>
@@ -210,7 +211,8 @@ Consumer Keeper::consumer_of(const Build& build) {
 bool Keeper::is_near(store::Position at, const Consumer& next) const {
     const std::shared_ptr<Follower> live = follower(consumer_.name);
     const Checkpoint reached = application_.rows<Checkpoint>().get(live->name()).value_or(Checkpoint{});
-    return static_cast<store::Position>(reached.position) <= at + next.options.batch_max;
+    return static_cast<store::Position>(reached.position) <= at + next.options.batch_max ||
+           planted(PlantedFault::a_build_becomes_live_that_is_behind);
 }
 
 bool Keeper::swap(const Consumer& next) {

@@ -353,7 +353,8 @@ void Workspace::claim_entries() {
         for (const store::Key& one : std::exchange(row.left, {})) entry(one).left_by.erase(key);
         for (std::size_t i = 0; i < after.size(); ++i) {
             if (before[i] == after[i] && !row.anew) continue;
-            if (before[i] && before[i] != after[i]) {
+            const bool leaves = before[i] && before[i] != after[i];
+            if (leaves && !planted(PlantedFault::an_entry_stays_when_its_row_changes)) {
                 entry(*before[i]).left_by.insert(key);
                 row.left.push_back(*before[i]);
             }
@@ -378,7 +379,7 @@ void Workspace::follow_claims(const store::Key& key, const Entry& entry) {
 }
 
 void Workspace::check_unique(const store::Key& key, const Entry& entry) {
-    if (entry.claimed_by.empty()) return;
+    if (entry.claimed_by.empty() || planted(PlantedFault::a_unique_value_is_given_twice)) return;
     const store::Key& first = *entry.claimed_by.begin();
     if (entry.claimed_by.size() > 1)
         reject_not_unique(*entry.table, key, *std::next(entry.claimed_by.begin()), row_key(first));

@@ -59,6 +59,11 @@ enum class PlantedFault {
     the_log_is_written_over,
     a_sequencer_that_was_refused_goes_on,
     what_is_undecided_is_put_in_order,
+    a_build_becomes_live_that_is_behind,
+    a_reader_does_not_look_whether_its_build_is_still_live,
+    a_build_is_emptied_and_nobody_is_told,
+    an_entry_stays_when_its_row_changes,
+    a_unique_value_is_given_twice,
 };
 
 #ifdef VARVE_PLANTED_FAULTS
