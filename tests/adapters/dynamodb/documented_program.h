@@ -13,20 +13,20 @@
 
 namespace varve::dynamodb {
 
-/// The program in JavaScript that the documentation shows, which reads a stream and appends a deposit of 7.00 to it.
+/// A program in JavaScript, as a page of the documentation shows it.
 class DocumentedProgram {
   public:
-    DocumentedProgram() { std::ofstream{program_} << text(); }
+    explicit DocumentedProgram(const std::string& page) { std::ofstream{program_} << text(page); }
 
     struct Ran {
         std::string said;
         int status;
     };
-    Ran run(const LocalServer& server, const std::string& stream) const {
+    Ran run(const LocalServer& server, const std::string& argument) const {
         const std::string command = "NODE_NO_WARNINGS=1 NODE_PATH='" VARVE_DYNAMODB_SERVERS
                                     "/node_modules' AWS_REGION=eu-west-1 AWS_ACCESS_KEY_ID=local"
                                     " AWS_SECRET_ACCESS_KEY=local node '" +
-                                    program_.string() + "' http://" + server.address() + " '" + stream + "' 2>&1";
+                                    program_.string() + "' http://" + server.address() + " '" + argument + "' 2>&1";
         std::FILE* pipe = popen(command.c_str(), "r");
         if (pipe == nullptr) throw std::runtime_error("no shell");
         Ran ran;
@@ -38,14 +38,14 @@ class DocumentedProgram {
     }
 
   private:
-    static std::string text() {
-        std::ifstream file{VARVE_DYNAMODB_PAGE};
-        std::stringstream page;
-        page << file.rdbuf();
-        const std::string text = page.str();
+    static std::string text(const std::string& page) {
+        std::ifstream file{page};
+        std::stringstream whole;
+        whole << file.rdbuf();
+        const std::string text = whole.str();
         constexpr std::string_view begin = "```js\n";
         const std::size_t from = text.find(begin);
-        if (from == std::string::npos) throw std::runtime_error("no program in " VARVE_DYNAMODB_PAGE);
+        if (from == std::string::npos) throw std::runtime_error("no program in " + page);
         return text.substr(from + begin.size(), text.find("```\n", from + begin.size()) - from - begin.size());
     }
 

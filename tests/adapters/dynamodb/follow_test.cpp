@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Following, each_kind(), name_of_kind);
 TEST_P(Following, two_applications_take_each_event_of_what_both_write_once_and_in_the_order_of_its_stream) {
     if (!server_) return;
     constexpr int rounds = 40;
-    const ApplicationOptions options{.transactions = {.lease = 1s}, .locks = {.time_to_live = 1s}};
+    const ApplicationOptions options{.retry = {.time_max = 100s}, .locks = {.time_to_live = 60s}};
     Application first{varve::open(server_->url("bank")), options};
     Application second{varve::open(server_->url("bank")), options};
     std::mutex mutex;

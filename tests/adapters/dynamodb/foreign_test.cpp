@@ -8,6 +8,9 @@
 #include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
+#include <algorithm>
+#include <span>
+
 #include <gtest/gtest.h>
 
 namespace varve::dynamodb {
@@ -19,7 +22,7 @@ class ForeignProgram : public EachServer {
   protected:
     DocumentedProgram::Ran run(const std::string& stream) const { return program_.run(*server_, stream); }
 
-    const DocumentedProgram program_;
+    const DocumentedProgram program_{VARVE_DYNAMODB_PAGE};  // reads a stream and appends a deposit of 7.00 to it
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, ForeignProgram, each_kind(), name_of_kind);
@@ -98,6 +101,41 @@ TEST_P(ForeignProgram, begins_a_stream_that_varve_continues) {
     ASSERT_EQ(ran.status, 0) << ran.said;
     EXPECT_TRUE(bank.execute<Account>("carol", Withdraw{700}));
     EXPECT_EQ(bank.load<Account>("carol").version, 2);
+}
+
+TEST_P(ForeignProgram, reads_the_same_events_in_the_same_order_as_who_follows_them) {
+    for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
+        Application bank{varve::open(server_->url("bank")), {.transactions = {.strategy = strategy}}};
+        for (int i = 0; i < 10; ++i) {
+            ASSERT_TRUE(bank.transact([&](Transaction& tx) {
+                tx.execute<Account>("alice", Deposit{10 + i});
+                tx.execute<Account>("alice", Withdraw{1});
+                tx.execute<Account>("bob" + std::to_string(i % 3), Deposit{1});
+            }));
+            ASSERT_TRUE(bank.execute<Account>("carol", Deposit{1}));
+        }
+    }
+    std::string followed;
+    std::string followed_later;
+    constexpr std::uint64_t later = 17;
+    Application bank{varve::open(server_->url("bank"))};
+    bank.subscribe("foreign", [&](std::span<const RecordedEvent> events) {
+        for (const RecordedEvent& event : events) {
+            const std::string line = std::to_string(event.position) + " " + event.stream + " " +
+                                     std::to_string(event.version) + R"( {"type":")" + event.event.type +
+                                     R"(","data":)" + event.event.data + "}\n";
+            followed += line;
+            if (event.position > later) followed_later += line;
+        }
+    });
+    ASSERT_TRUE(bank.wait_for("foreign", {}, std::chrono::minutes{4}));
+    bank.unfollow("foreign");
+    const DocumentedProgram reader{VARVE_FEED_PAGE};
+    const DocumentedProgram::Ran all = reader.run(*server_, "0");
+    EXPECT_EQ(all.status, 0);
+    EXPECT_EQ(all.said, followed);
+    EXPECT_EQ(std::ranges::count(followed, '\n'), 80);
+    EXPECT_EQ(reader.run(*server_, std::to_string(later)).said, followed_later);
 }
 
 }  // namespace

@@ -60,13 +60,23 @@ class LocalServer {
     }
     /// On the same port, after `kill_now`.
     void start_again() {
-        start();
+        for (int i = 0; i < 50 && process_ < 0; ++i) {  // somebody may have the port for a moment
+            if (i > 0) usleep(100'000);
+            start();
+        }
         if (process_ < 0) throw std::runtime_error("the server does not start again");
     }
 
   private:
     static void install() {
-        static const int status = std::system("'" VARVE_DYNAMODB_SERVERS_INSTALL "' '" VARVE_DYNAMODB_SERVERS "'");
+        static const int status = [] {
+            int ended = -1;
+            for (int i = 0; i < 3 && ended != 0; ++i) {  // a package registry may be away for a moment
+                ended = std::system("'" VARVE_DYNAMODB_SERVERS_INSTALL "' '" VARVE_DYNAMODB_SERVERS "'");
+                if (WIFEXITED(ended) && WEXITSTATUS(ended) == 3) break;
+            }
+            return ended;
+        }();
         if (WIFEXITED(status) && WEXITSTATUS(status) == 3) throw ServerMissing("npm is not installed");
         if (status != 0) throw std::runtime_error("the servers could not be installed");
     }

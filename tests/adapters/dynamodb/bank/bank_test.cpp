@@ -59,7 +59,7 @@ TEST_P(BankByUrl, what_another_program_appends_is_put_right_in_the_balances_by_a
     };
     ASSERT_EQ(run({"open", "alice"}).first, 0);
     ASSERT_EQ(run({"deposit", "alice", "100"}).first, 0);
-    const auto appended = DocumentedProgram{}.run(*server_, "account-alice");
+    const auto appended = DocumentedProgram{VARVE_DYNAMODB_PAGE}.run(*server_, "account-alice");
     ASSERT_EQ(appended.status, 0) << appended.said;
 
     ASSERT_EQ(run({"deposit", "alice", "1"}).first, 0);
