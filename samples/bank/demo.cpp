@@ -179,7 +179,8 @@ class Demo {
     }
 
     bool kill_is_due() const {
-        return result_.kills < plan_.kills && ended_ >= (result_.kills + 1) * plan_.load.transfers / (plan_.kills + 1);
+        return result_.kills < plan_.kills &&
+               ended_ >= (result_.kills + 1) * plan_.load.transfers / (plan_.kills + 1 + plan_.kills / 4);
     }
 
     void wait_for_news() const {

@@ -1,5 +1,6 @@
 #include "support/account.h"
 #include "support/hooked_store.h"
+#include "support/told_clock.h"
 
 #include <varve/testing/recorded_log.h>
 
@@ -36,10 +37,14 @@ TEST_F(Background, a_sweeper_goes_on_after_what_is_no_exception) {
 }
 
 TEST_F(Background, the_heartbeats_of_locks_go_on_after_what_is_no_exception) {
+    using std::chrono::milliseconds;
     store->before_write = [this](auto) { throw_first_in_the_background(); };
-    Locks locks{store, {.time_to_live = std::chrono::seconds{1}}, {.log = said}};
+    ToldClock clock;
+    Locks locks{store, {.time_to_live = milliseconds{8'000}}, {.clock = clock, .log = said}};
     const Lock lock = locks.acquire("a");
+    for (int quarter = 0; quarter < 2; ++quarter) clock.advance_when_asleep(milliseconds{2'000});
     said.wait_for("no std::exception");
+    clock.advance_when_asleep(milliseconds{500});
     went_on.get_future().wait();
     EXPECT_FALSE(lock.is_lost());
 }

@@ -229,7 +229,7 @@ TEST_F(Protocol, what_an_earlier_attempt_could_not_undo_keeps_nobody_waiting_lea
         EXPECT_TRUE(other.execute<Account>("z", Deposit{5}));
     };
     store->after_write = [&](auto, std::vector<store::WriteAnswer>& answers) {
-        if (std::exchange(store->hold_back_writes, false))
+        if (store->hold_back_writes.exchange(false))
             std::ranges::fill(answers, Failure{ErrorKind::unavailable, false, "throttled"});
     };
     const SteadyTime began = clock.steady_now();

@@ -39,9 +39,24 @@ class YieldingStore final : public testing::PassingStore {
     }
 };
 
+/// Time passes fifty times more slowly: nobody gives up waiting since the machine is busy.
+class SlowClock final : public Clock {
+  public:
+    Time now() override { return began_ + (Clock::system().now() - began_) / 50; }
+    SteadyTime steady_now() override { return steadily_began_ + (Clock::system().steady_now() - steadily_began_) / 50; }
+    void sleep_for(Duration duration, std::stop_token stop) override {
+        Clock::system().sleep_for(duration, std::move(stop));
+    }
+
+  private:
+    const Time began_ = Clock::system().now();
+    const SteadyTime steadily_began_ = Clock::system().steady_now();
+};
+
 void many_callers_on_three_accounts(Strategy strategy, int threads_count, int each) {
+    SlowClock clock;
     Application bank{std::make_shared<YieldingStore>(open("memory:")),
-                     {.transactions = {.strategy = strategy}, .sweep = false}};
+                     {.transactions = {.strategy = strategy}, .sweep = false, .runtime = {.clock = clock}}};
     const std::array<const char*, 3> names{"a", "b", "c"};
     for (const char* name : names) ASSERT_TRUE(bank.execute<Account>(name, Deposit{1'000'000}));
     std::atomic<unsigned> attempts_most{0};

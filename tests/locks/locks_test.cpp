@@ -1,5 +1,6 @@
 #include "locks/stored_lock.h"
 #include "support/hooked_store.h"
+#include "support/told_clock.h"
 
 #include <varve/core/error.h>
 #include <varve/locks/locks.h>
@@ -13,7 +14,6 @@
 
 #include <atomic>
 #include <limits>
-#include <semaphore>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -684,26 +684,6 @@ TEST(StoredLocks, of_a_form_that_is_not_known_are_refused) {
 }
 
 // ---- the thread of the heartbeats
-
-/// Tells whenever somebody goes to sleep.
-class ToldClock final : public Clock {
-  public:
-    Time now() override { return clock_.now(); }
-    SteadyTime steady_now() override { return clock_.steady_now(); }
-    void sleep_for(Duration duration, std::stop_token stop) override {
-        sleeps_.release();
-        clock_.sleep_for(duration, std::move(stop));
-    }
-    void advance_when_asleep(Duration duration) {
-        sleeps_.acquire();
-        clock_.wait_for_sleepers(1);
-        clock_.advance(duration);
-    }
-
-  private:
-    ManualClock clock_;
-    std::counting_semaphore<> sleeps_{0};
-};
 
 TEST(HeartbeatThread, keeps_all_locks_of_one_object_with_one_batch_and_sleeps_in_between) {
     ToldClock clock;

@@ -80,13 +80,13 @@ class Inbox {
 
 using Lines = std::vector<std::string>;
 
-inline constexpr Duration patience = 60s;  // nobody waits so long; it is for slow machines
+inline constexpr Duration patience = 240s;  // nobody waits so long; it is for slow machines
 
 struct Following : ::testing::Test {
     std::shared_ptr<store::ItemStore> store = open("memory:");
     testing::RecordedLog log;
 
-    ApplicationOptions options() { return {.runtime = {.log = log}}; }
+    ApplicationOptions options() { return {.retry = {.time_max = patience}, .runtime = {.log = log}}; }
     static Receipt deposit(Application& bank, std::string_view id, std::int64_t cents) {
         return bank.execute<Account>(id, Deposit{cents}).value();
     }

@@ -154,13 +154,15 @@ TEST_F(Parking, what_is_aside_stays_so_for_the_next_owner_and_is_taken_up_by_any
         first.follow<Account>(sums, park);
         catch_up(first, deposit(first, "bob", 5));
     }
-    Application second{store, options()};
+    ApplicationOptions keeps_its_lock = Following::options();
+    keeps_its_lock.locks.time_to_live = 100h;
+    Application second{store, keeps_its_lock};
     second.follow<Account>(sums);  // it stops at the next one, which changes nothing about those that are aside
     last = deposit(second, "alice", 2);
     catch_up(second, deposit(second, "bob", 5));
     EXPECT_EQ(turnover(second, "alice"), (Turnover{1, 1}));
 
-    Application third{store, options()};
+    Application third{store, keeps_its_lock};
     *sums.is_mended = true;
     third.follow<Account>(sums);
     EXPECT_EQ(status(third).state, FollowerStatus::State::elsewhere);
@@ -417,7 +419,8 @@ TEST_F(Parking, an_error_that_cannot_be_stored_is_cut_and_stops_nobody) {
         deposit(bank, "carol", poison);
         while (status(bank).state != FollowerStatus::State::stopped) std::this_thread::yield();
         EXPECT_NE(status(bank).error.find("version 1 of stream 'account-carol': caf"), std::string::npos);
-        Application other{store, options()};
+        testing::ManualClock still;
+        Application other{store, {.sweep = false, .runtime = {.clock = still, .log = log}}};
         while (!status(bank).owner.empty()) std::this_thread::yield();
         const Lock elsewhere = other.locks().acquire("$follower-turnover", {.wait = Locks::for_ever});
         other.follow<Account>(Fails{what});

@@ -270,8 +270,10 @@ TEST_F(StreamList, costs_two_requests_where_nothing_has_been_written) {
 
 TEST_F(StreamList, works_as_well_where_the_store_keeps_no_order_of_changes) {
     store = std::make_shared<UnorderedStore>(store);
-    Application bank{store, options()};
-    Application other{store, options()};
+    ApplicationOptions patient = options();
+    patient.transactions.lease = 60s;  // it waits for two of them
+    Application bank{store, patient};
+    Application other{store, patient};
     Lines all;
     for (int i = 0; i < 30; ++i) {
         transfer(i % 2 == 0 ? bank : other, "a" + number(i), "b" + number(i));

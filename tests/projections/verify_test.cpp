@@ -196,13 +196,13 @@ TEST_F(Verifying, shows_a_projection_ranges_as_the_store_does) {
 
 TEST_F(Verifying, names_each_of_many_rows_that_are_missing) {
     Application bank{store, options()};
-    bank.follow<Account>(SumUp{});
+    bank.follow<Account>(SumUp{}, {.batch_max = 50});
     Receipt last;
     for (int i = 0; i < 120; ++i) last = deposit(bank, "a" + std::to_string(i), 1);
     catch_up(bank, last);
-    for (int i = 0; i < 120; i += 60) {
+    for (int i = 0; i < 120; i += 40) {
         bank.transact([&](Transaction& tx) {
-                for (int j = i; j < i + 60; ++j) tx.rows<Turnover>().erase("a" + std::to_string(j));
+                for (int j = i; j < i + 40; ++j) tx.rows<Turnover>().erase("a" + std::to_string(j));
             })
             .value();
     }

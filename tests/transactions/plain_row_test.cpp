@@ -125,7 +125,7 @@ TEST_F(OneRow, what_was_not_applied_is_a_conflict_although_an_answer_was_lost) {
     somebody_writes("1");
     store.hold_back_writes = true;
     store.after_write = [&](auto, std::vector<store::WriteAnswer>& answers) {
-        if (!std::exchange(store.hold_back_writes, false)) return;
+        if (!store.hold_back_writes.exchange(false)) return;
         somebody_writes("3");
         answers = {lost()};
     };

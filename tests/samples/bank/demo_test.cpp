@@ -49,11 +49,10 @@ TEST(Demo, stops_its_processes_when_it_is_told_to_stop) {
     // Whoever loses its parent becomes a child of this process, so nobody can be left behind unseen.
     ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     const ScratchBank bank;
-    Child demo =
-        ScratchBank::start({"--store", "sqlite:" + bank.file(), "demo", "--accounts", "50", "--transfers", "1000000"});
+    Child demo = ScratchBank::start({"--store", bank.url(), "demo", "--accounts", "50", "--transfers", "1000000"});
     const std::string task = std::to_string(demo.pid());
     const std::string children = "/proc/" + task + "/task/" + task + "/children";
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{100};
     std::string found;
     while (found.empty() && std::chrono::steady_clock::now() < deadline) {
         std::getline(std::ifstream{children}, found);
