@@ -110,7 +110,8 @@ struct Process {
         return {.scale = scale,
                 .record = world.record,
                 .moment = [this] { return ++world.moments; },
-                .next_operation = [this] { return ++world.operations; }};
+                .next_operation = [this] { return ++world.operations; },
+                .sleep = [this](Duration time) { clock.sleep_for(time, {}); }};
     }
 
     World& world;
