@@ -210,6 +210,13 @@ void add_cpu(const Plan& plan, Figures& figures) {
     }
 }
 
+void add_catch_up(const Plan& plan, Figures& figures) {
+    if (!plan.wants("dynamodb_catch_up")) return;
+    const LocalServer server{LocalServer::Kind::dynoxide};
+    figures.figures.push_back(
+        catch_up_on_dynamodb(plan, "dynamodb://" + server.address() + "/follow?region=eu-west-1"));
+}
+
 }  // namespace
 
 std::vector<Figure> dynamodb(const Plan& plan) {
@@ -218,6 +225,7 @@ std::vector<Figure> dynamodb(const Plan& plan) {
         add_rates(plan, figures);
         add_round_trips(plan, figures);
         add_cpu(plan, figures);
+        add_catch_up(plan, figures);
     } catch (const varve::dynamodb::ServerMissing& missing) {
         std::fprintf(stderr, "no figures of DynamoDB: %s\n", missing.what());
     }

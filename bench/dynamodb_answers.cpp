@@ -7,7 +7,6 @@
 #include <varve/store/item_store.h>
 
 #include <atomic>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -15,7 +14,6 @@
 #include <vector>
 
 #include <curl/curl.h>
-#include <malloc.h>
 #include <time.h>
 
 namespace bench {
@@ -136,18 +134,6 @@ Figure page_of_1_MB(const Plan& plan, const std::string& name) {
     return figure;
 }
 
-/// Kilobytes of this process in memory at most since the last `forget_peak`, and now.
-double resident(const char* which) {
-    std::ifstream status{"/proc/self/status"};
-    for (std::string line; std::getline(status, line);) {
-        if (line.starts_with(which)) return std::stod(line.substr(line.find(':') + 1));
-    }
-    throw std::runtime_error("no /proc/self/status");
-}
-void forget_peak() {
-    std::ofstream{"/proc/self/clear_refs"} << "5";
-}
-
 /// What a read of 100 items takes in memory at its worst.
 Figure memory(std::string name, const std::string& attributes) {
     Figure figure{.name = std::move(name), .unit = "MB at peak", .raw = "the answer's own MB"};
@@ -164,11 +150,9 @@ Figure memory(std::string name, const std::string& attributes) {
     measure(
         figure,
         [&] {
-            malloc_trim(0);  // what was freed counts as ours until then
-            forget_peak();
-            const double before = resident("VmRSS");
-            if (!store->read(keys).back()) throw std::runtime_error("another answer");
-            return (resident("VmHWM") - before) / 1024;
+            return megabytes_at_peak([&] {
+                if (!store->read(keys).back()) throw std::runtime_error("another answer");
+            });
         },
         [&] { return static_cast<double>(batch.size()) / (1 << 20); });
     return figure;

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fstream>
+#include <stdexcept>
 #include <thread>
+
+#include <malloc.h>
 
 namespace bench {
 namespace {
@@ -12,6 +16,15 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Kilobytes of this process in memory: now, or at most since that was forgotten.
+double resident(const char* which) {
+    std::ifstream status{"/proc/self/status"};
+    for (std::string line; std::getline(status, line);) {
+        if (line.starts_with(which)) return std::stod(line.substr(line.find(':') + 1));
+    }
+    throw std::runtime_error("no /proc/self/status");
 }
 
 }  // namespace
@@ -39,6 +52,14 @@ double seconds(const std::function<void()>& work) {
     const auto begin = Clock::now();
     work();
     return since(begin);
+}
+
+double megabytes_at_peak(const std::function<void()>& work) {
+    malloc_trim(0);  // what was freed counts as ours until then
+    std::ofstream{"/proc/self/clear_refs"} << "5";
+    const double before = resident("VmRSS");
+    work();
+    return (resident("VmHWM") - before) / 1024;
 }
 
 void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw) {

@@ -36,6 +36,9 @@ double rate(const Plan& plan, unsigned threads, const std::function<int(unsigned
 /// How long `work` takes.
 double seconds(const std::function<void()>& work);
 
+/// Megabytes that this process has more in memory, at their most, while it does `work`.
+double megabytes_at_peak(const std::function<void()>& work);
+
 /// Measures the two of a figure in turn, three times, and keeps each one's median: machines drift.
 void measure(Figure& figure, const std::function<double()>& framework, const std::function<double()>& raw);
 
@@ -46,6 +49,8 @@ std::vector<Figure> hot_transfers(const Plan& plan);
 std::vector<Figure> imports(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
+/// On a server that is there.
+Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url);
 /// None without npm, which installs the server.
 std::vector<Figure> dynamodb(const Plan& plan);
 std::vector<Figure> dynamodb_answers(const Plan& plan);

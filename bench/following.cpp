@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace bench {
 namespace {
@@ -18,94 +19,120 @@ struct Total {
     std::int64_t cents = 0;
     std::int64_t events = 0;
 };
-/// One row for each account.
-struct SumUp {
-    static constexpr std::string_view name = "totals";
-    void operator()(const Deposited& e, varve::ProjectionContext& context) const {
-        context.rows<Total>().update(context.aggregate_id(), [&](Total& row) {
-            row.cents += e.cents;
-            ++row.events;
-        });
-    }
-};
-
-/// A follower that finds `slots` slots of one event each, over 100 accounts.
-Figure catch_up(const Plan& plan, const std::string& name, const std::string& url, int slots) {
-    constexpr int accounts = 100;
-    Figure figure{.name = name + "_catch_up_over_" + std::to_string(slots) + "_events",
-                  .unit = "events/s",
-                  .raw = "the same slots read as changes, not decoded"};
-    if (!plan.wants(figure.name)) return figure;
-    const auto store = varve::open(url);
-    varve::Application bank{store, {.sweep = false}};
-    for (int first = 0; first < slots; first += accounts) {
-        const auto outcome = bank.transact([&](varve::Transaction& tx) {
-            for (int id = 0; id < accounts; ++id) tx.append<Account>(std::to_string(id), {Deposited{1}});
-        });
-        if (!outcome) throw std::runtime_error("a deposit was rejected");
-    }
-    figure.rate = slots / seconds([&] {
-                      bank.follow<Account>(SumUp{});
-                      if (!bank.wait_for<SumUp>({}, std::chrono::minutes{10}))
-                          throw std::runtime_error("the follower did not catch up");
-                  });
-    std::int64_t events = 0;
-    for (const auto& row : bank.rows<Total>().all()) events += row.value.events;
-    if (events != slots) throw std::runtime_error("the follower has missed events, or counted some twice");
-    figure.raw_rate = slots / seconds([&] {
-                          varve::store::Position at = 0;
-                          for (auto changes = store->changes("events", at, 500); !changes.empty();
-                               changes = store->changes("events", at, 500)) {
-                              at = changes.back().position;
-                          }
-                      });
-    return figure;
-}
-
+/// The same, and they can be made anew.
 struct KeptTotal {
     static constexpr std::string_view table = "kept_totals";
     static constexpr std::string_view kept_by = "kept_totals";
     std::int64_t cents = 0;
     std::int64_t events = 0;
 };
-struct KeepTotals {
-    static constexpr std::string_view name = "kept_totals";
+/// One row for each account.
+template <class Row>
+struct SumUp {
+    static constexpr std::string_view name = Row::table;
     void operator()(const Deposited& e, varve::ProjectionContext& context) const {
-        context.rows<KeptTotal>().update(context.aggregate_id(), [&](KeptTotal& row) {
+        context.rows<Row>().update(context.aggregate_id(), [&](Row& row) {
             row.cents += e.cents;
             ++row.events;
         });
     }
 };
 
-/// A rebuild beside the live rows, of as many events in slots of one.
-Figure rebuild(const Plan& plan, const std::string& name, const std::string& url, int slots) {
-    constexpr int accounts = 100;
-    Figure figure{.name = name + "_rebuild_over_" + std::to_string(slots) + "_events",
-                  .unit = "events/s",
-                  .raw = "the same events taken for the first time"};
-    if (!plan.wants(figure.name)) return figure;
-    varve::Application bank{varve::open(url), {.sweep = false}};
+constexpr int accounts = 50;
+
+/// So many slots of one event each, over all accounts.
+void fill(varve::Application& bank, int slots) {
     for (int first = 0; first < slots; first += accounts) {
         const auto outcome = bank.transact([&](varve::Transaction& tx) {
             for (int id = 0; id < accounts; ++id) tx.append<Account>(std::to_string(id), {Deposited{1}});
         });
         if (!outcome) throw std::runtime_error("a deposit was rejected");
     }
-    figure.raw_rate = slots / seconds([&] {
-                          bank.follow<Account>(KeepTotals{});
-                          if (!bank.wait_for<KeepTotals>({}, std::chrono::minutes{10}))
-                              throw std::runtime_error("the follower did not catch up");
-                      });
-    figure.rate = slots / seconds([&] {
-                      bank.rebuild<KeepTotals>();
-                      while (bank.followers().front().build == 1)
-                          std::this_thread::sleep_for(std::chrono::milliseconds{5});
-                  });
+}
+
+template <class Row>
+void follow(varve::Application& bank) {
+    bank.follow<Account>(SumUp<Row>{});
+    if (!bank.wait_for<SumUp<Row>>({}, std::chrono::minutes{10}))
+        throw std::runtime_error("the follower did not catch up");
+}
+
+template <class Row>
+void check(varve::Application& bank, int slots) {
     std::int64_t events = 0;
-    for (const auto& row : bank.rows<KeptTotal>().all()) events += row.value.events;
-    if (events != slots) throw std::runtime_error("the rebuild has missed events, or counted some twice");
+    for (const auto& row : bank.rows<Row>().all()) events += row.value.events;
+    if (events != slots) throw std::runtime_error("the follower has missed events, or counted some twice");
+}
+
+/// What there is to be read at least.
+double read_slots(varve::store::ItemStore& store, int slots) {
+    return slots / seconds([&] {
+               if (!store.capabilities().ordered_changes) {
+                   std::vector<varve::store::Key> keys;
+                   for (int i = 0; i < slots; ++i) {
+                       keys.push_back({"events", "account-" + std::to_string(i % accounts), 1 + i / accounts});
+                       if (keys.size() < 100 && i + 1 < slots) continue;
+                       if (!store.read(std::exchange(keys, {})).back()) throw std::runtime_error("a slot is missing");
+                   }
+                   return;
+               }
+               varve::store::Position at = 0;
+               for (auto changes = store.changes("events", at, 500); !changes.empty();
+                    changes = store.changes("events", at, 500)) {
+                   at = changes.back().position;
+               }
+           });
+}
+
+/// A follower that finds `slots` slots.
+Figure catch_up(const Plan& plan, const std::string& name, const std::string& url, int slots) {
+    Figure figure{.name = name + "_catch_up_over_" + std::to_string(slots) + "_events",
+                  .unit = "events/s",
+                  .raw = "the same slots read, not decoded"};
+    if (!plan.wants(figure.name)) return figure;
+    const auto store = varve::open(url);
+    varve::Application bank{store, {.sweep = !store->capabilities().ordered_changes}};
+    fill(bank, slots);
+    if (!store->capabilities().ordered_changes) {  // until all are in the log, which is not what is measured
+        bank.subscribe("watch", [](auto) {});
+        if (!bank.wait_for("watch", {}, std::chrono::minutes{10}))
+            throw std::runtime_error("nobody puts them in order");
+        bank.unfollow("watch");
+    }
+    figure.rate = slots / seconds([&] { follow<Total>(bank); });
+    check<Total>(bank, slots);
+    figure.raw_rate = read_slots(*store, slots);
     return figure;
+}
+
+void rebuild(varve::Application& bank) {
+    const std::int64_t before = bank.followers().front().build;
+    bank.rebuild<SumUp<KeptTotal>>();
+    while (bank.followers().front().build == before) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+}
+
+/// A rebuild beside the live rows, and what memory that takes beside a hundredth of it.
+void add_rebuild(const Plan& plan, const std::string& name, const std::string& url, int slots,
+                 std::vector<Figure>& figures) {
+    Figure figure{.name = name + "_rebuild_over_" + std::to_string(slots) + "_events",
+                  .unit = "events/s",
+                  .raw = "the same events taken for the first time"};
+    Figure memory{.name = name + "_memory_of_a_rebuild_over_" + std::to_string(slots) + "_events",
+                  .unit = "MB at peak",
+                  .raw = "that of one over a hundredth of them"};
+    if (!plan.wants(figure.name) && !plan.wants(memory.name)) return;
+    varve::Application bank{varve::open(url), {.sweep = false}};
+    fill(bank, slots / 100);
+    follow<KeptTotal>(bank);
+    rebuild(bank);
+    memory.raw_rate = megabytes_at_peak([&] { rebuild(bank); });
+    bank.unfollow(std::string{KeptTotal::table});
+    fill(bank, slots - slots / 100);
+    figure.raw_rate = (slots - slots / 100) / seconds([&] { follow<KeptTotal>(bank); });
+    memory.rate = megabytes_at_peak([&] { figure.rate = slots / seconds([&] { rebuild(bank); }); });
+    check<KeptTotal>(bank, slots);
+    figures.push_back(figure);
+    figures.push_back(memory);
 }
 
 /// How long after its acknowledgement a deposit stands in the row: the 99th of a hundred. `across`: it is another
@@ -121,13 +148,13 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
         across ? std::make_unique<varve::Application>(varve::open(url), varve::ApplicationOptions{.sweep = false})
                : nullptr;
     const auto wait = [&](varve::Application& one, const varve::Receipt& receipt) {
-        if (!one.wait_for<SumUp>(receipt, std::chrono::minutes{1})) throw std::runtime_error("nobody follows");
+        if (!one.wait_for<SumUp<Total>>(receipt, std::chrono::minutes{1})) throw std::runtime_error("nobody follows");
     };
     if (owner) {
-        owner->follow<Account>(SumUp{});
+        owner->follow<Account>(SumUp<Total>{});
         wait(*owner, {});
     }
-    bank.follow<Account>(SumUp{});
+    bank.follow<Account>(SumUp<Total>{});
     wait(bank, bank.execute<Account>("warm", Deposit{1}).value());
     std::vector<double> lags;
     std::vector<double> commands;
@@ -145,10 +172,15 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
 
 }  // namespace
 
+Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url) {
+    return catch_up(plan, "dynamodb", url, 10'000);
+}
+
 std::vector<Figure> following(const Plan& plan) {
     std::vector<Figure> figures;
     for (const int slots : {10'000, 100'000, 1'000'000}) figures.push_back(catch_up(plan, "memory", "memory:", slots));
-    figures.push_back(rebuild(plan, "memory", "memory:", 1'000'000));
+    add_rebuild(plan, "memory", "memory:", 1'000'000, figures);
+    add_rebuild(plan, "sqlite", "sqlite:" + (plan.folder / "rebuild.db").string(), 1'000'000, figures);
     for (const int slots : {10'000, 100'000}) {
         const auto file = plan.folder / ("follow_" + std::to_string(slots) + ".db");
         figures.push_back(catch_up(plan, "sqlite", "sqlite:" + file.string(), slots));
