@@ -301,7 +301,7 @@ TEST_F(Rebuilding, nobody_else_writes_rows_that_a_follower_keeps) {
 }
 
 TEST_F(Rebuilding, is_paused_and_resumed_for_all_processes) {
-    constexpr FollowOptions slow{.rebuild_events_per_second_max = 5};
+    constexpr FollowOptions slow{.batch_max = 50, .rebuild_events_per_second_max = 5};
     const SumUpWhenTold second;
     Application bank{store, options()};
     bank.follow<Account>(SumUpAs<1>{});
