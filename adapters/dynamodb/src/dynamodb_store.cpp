@@ -8,7 +8,6 @@
 #include <varve/store/page_token.h>
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 
 namespace varve::dynamodb {
@@ -89,7 +88,7 @@ auto DynamoDbStore::understood(auto parse) const try { return parse(); } catch (
 }
 
 const Table& DynamoDbStore::table(const std::string& name) const {
-    const std::shared_lock lock{tables_mutex_};
+    const SharedLock lock{tables_mutex_};
     const auto found = tables_.find(name);
     if (found == tables_.end()) throw InvalidError("no table '" + name + "'; call ensure_table first");
     return *found->second;
@@ -100,7 +99,7 @@ const Table& DynamoDbStore::table(const std::string& name) const {
 void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
     check(schema);
     {
-        const std::shared_lock lock{tables_mutex_};
+        const SharedLock lock{tables_mutex_};
         const auto found = tables_.find(schema.name);
         if (found != tables_.end() && found->second->schema == schema) return;
     }
@@ -116,7 +115,7 @@ void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
     const DescribedTable active = wait_until_active(table, std::move(found));
     if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
     if (!schema.expiry_attribute.empty()) ensure_expiry(table, active.arn);
-    const std::lock_guard lock{tables_mutex_};
+    const ExclusiveLock lock{tables_mutex_};
     tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
 }
 

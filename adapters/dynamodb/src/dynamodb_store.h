@@ -4,13 +4,13 @@
 #include "client.h"
 #include "table.h"
 
+#include <varve/core/shared_mutex.h>
 #include <varve/dynamodb/dynamodb.h>
 #include <varve/store/item_store.h>
 
 #include <atomic>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -68,8 +68,9 @@ class DynamoDbStore final : public store::ItemStore {
     /// A refused write came back with its item once, so that one without an item had none.
     std::atomic<bool> tells_items_{false};
 
-    mutable std::shared_mutex tables_mutex_;
-    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_;  // guarded by tables_mutex_; only grows
+    mutable SharedMutex tables_mutex_;
+    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_
+        VARVE_GUARDED_BY(tables_mutex_);  // only grows
 };
 
 }  // namespace varve::dynamodb

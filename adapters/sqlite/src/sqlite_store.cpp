@@ -78,14 +78,14 @@ SqliteStore::SqliteStore(Options options) : options_(checked(std::move(options))
 SqliteStore::~SqliteStore() = default;
 
 const Table& SqliteStore::remember(Table table) {
-    const std::lock_guard lock{tables_mutex_};
+    const ExclusiveLock lock{tables_mutex_};
     const std::string name = table.schema().name;
     return *tables_.try_emplace(name, std::make_unique<const Table>(std::move(table))).first->second;
 }
 
 const Table& SqliteStore::table(const std::string& name) {
     {
-        const std::shared_lock lock{tables_mutex_};
+        const SharedLock lock{tables_mutex_};
         const auto found = tables_.find(name);
         if (found != tables_.end()) return *found->second;
     }

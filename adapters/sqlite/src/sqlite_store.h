@@ -5,12 +5,12 @@
 #include "writer.h"
 
 #include <varve/core/mutex.h>
+#include <varve/core/shared_mutex.h>
 #include <varve/store/item_store.h>
 
 #include <exception>
 #include <map>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -64,8 +64,9 @@ class SqliteStore final : public store::ItemStore {
     Mutex readers_mutex_;
     std::vector<std::unique_ptr<Connection>> readers_ VARVE_GUARDED_BY(readers_mutex_);  // idle ones
 
-    std::shared_mutex tables_mutex_;
-    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_;  // guarded by tables_mutex_; only grows
+    SharedMutex tables_mutex_;
+    std::map<std::string, std::unique_ptr<const Table>, std::less<>> tables_
+        VARVE_GUARDED_BY(tables_mutex_);  // only grows
 };
 
 }  // namespace varve::sqlite

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <mutex>
 #include <utility>
 
 namespace varve::detail {
@@ -135,14 +134,14 @@ std::string refused_version(std::string_view follower, std::int64_t version, con
 }
 
 std::int64_t LastSeenBuilds::live(std::string_view follower) const {
-    const std::shared_lock lock{mutex_};
+    const SharedLock lock{mutex_};
     const auto found = live_.find(follower);
     return found == live_.end() ? 1 : found->second;
 }
 
 void LastSeenBuilds::learn(std::string_view follower, std::int64_t number) {
     if (live(follower) == number) return;
-    const std::unique_lock lock{mutex_};
+    const ExclusiveLock lock{mutex_};
     live_.insert_or_assign(std::string{follower}, number);
 }
 

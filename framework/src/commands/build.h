@@ -1,13 +1,13 @@
 #pragma once
 
 #include <varve/core/clock.h>
+#include <varve/core/shared_mutex.h>
 #include <varve/rows/rows.h>
 #include <varve/store/item_store.h>
 
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -122,8 +122,8 @@ class LastSeenBuilds {
     void learn(std::string_view follower, std::int64_t number);
 
   private:
-    mutable std::shared_mutex mutex_;
-    std::map<std::string, std::int64_t, std::less<>> live_;  // guarded by mutex_
+    mutable SharedMutex mutex_;
+    std::map<std::string, std::int64_t, std::less<>> live_ VARVE_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::detail

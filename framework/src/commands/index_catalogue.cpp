@@ -9,7 +9,6 @@
 #include <varve/core/retry.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -90,7 +89,7 @@ std::optional<store::Item> IndexCatalogue::item(const store::Key& key, SteadyTim
 
 bool IndexCatalogue::know(const RowTable& table, const std::function<bool(const States&)>& is_fine) const {
     const Moment now = moment();
-    const std::shared_lock lock{mutex_};
+    const SharedLock lock{mutex_};
     const auto known = known_.find(table.type.name);
     if (known == known_.end()) return false;
     const Moment& since = known->second.since;
@@ -107,7 +106,7 @@ States IndexCatalogue::read(const RowTable& table, SteadyTime until) {
 }
 
 void IndexCatalogue::learn(const RowTable& table, Known known) {
-    const std::unique_lock lock{mutex_};
+    const ExclusiveLock lock{mutex_};
     known_.insert_or_assign(std::string{table.type.name}, std::move(known));
 }
 

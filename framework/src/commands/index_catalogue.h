@@ -2,12 +2,12 @@
 
 #include "transactions/coordinator.h"
 
+#include <varve/core/shared_mutex.h>
 #include <varve/rows/rows.h>
 
 #include <functional>
 #include <map>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -69,8 +69,8 @@ class IndexCatalogue {
 
     transactions::Coordinator& coordinator_;
     const Duration known_for_;
-    mutable std::shared_mutex mutex_;
-    std::map<std::string, Known, std::less<>> known_;  // by table; guarded by mutex_
+    mutable SharedMutex mutex_;
+    std::map<std::string, Known, std::less<>> known_ VARVE_GUARDED_BY(mutex_);  // by table
 };
 
 }  // namespace varve::detail

@@ -14,7 +14,6 @@
 #include <varve/core/error.h>
 
 #include <algorithm>
-#include <mutex>
 
 namespace varve::detail {
 namespace {
@@ -48,13 +47,13 @@ const RowTable& RowTables::of_build(const RowTable& table, std::int64_t number) 
     if (number == 1) return table;
     const std::pair name{table.type.name, number};
     {
-        const std::shared_lock lock{mutex_};
+        const SharedLock lock{mutex_};
         const auto found = of_builds_.find(name);
         if (found != of_builds_.end() && types_.knows(found->second.table.type)) return found->second.table;
     }
     const RowTable* made = nullptr;
     {
-        const std::unique_lock lock{mutex_};
+        const ExclusiveLock lock{mutex_};
         made = &of_builds_.try_emplace(name, table, number).first->second.table;
     }
     add(*made, Whose::a_build);
@@ -74,7 +73,7 @@ void RowTables::add(const RowTable& table, Whose whose) {
     if (!table.indexes.fields.empty()) ensure(index_rows);
     if (!table.kept_by.empty()) ensure(row_table<Builds>);
     {
-        const std::unique_lock lock{mutex_};
+        const ExclusiveLock lock{mutex_};
         names_.insert(schema.name);
     }
     types_.add(table.type);
@@ -85,7 +84,7 @@ void RowTables::check_writer(const RowTable& table, SteadyTime until) {
 }
 
 std::set<std::string, std::less<>> RowTables::names() const {
-    const std::shared_lock lock{mutex_};
+    const SharedLock lock{mutex_};
     return names_;
 }
 

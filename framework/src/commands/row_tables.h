@@ -4,13 +4,13 @@
 #include "commands/index_catalogue.h"
 #include "core/named_types.h"
 
+#include <varve/core/shared_mutex.h>
 #include <varve/rows/rows.h>
 #include <varve/store/item_store.h>
 
 #include <map>
 #include <memory>
 #include <set>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 
@@ -49,10 +49,10 @@ class RowTables {
     store::ItemStore& store_;
     IndexCatalogue indexes_;
     LastSeenBuilds builds_;
-    std::map<std::pair<std::string_view, std::int64_t>, TableOfBuild> of_builds_;  // guarded by mutex_
+    std::map<std::pair<std::string_view, std::int64_t>, TableOfBuild> of_builds_ VARVE_GUARDED_BY(mutex_);
     NamedTypes types_{"read model"};
-    mutable std::shared_mutex mutex_;
-    std::set<std::string, std::less<>> names_;  // guarded by mutex_
+    mutable SharedMutex mutex_;
+    std::set<std::string, std::less<>> names_ VARVE_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::detail
