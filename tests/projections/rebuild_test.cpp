@@ -1,15 +1,14 @@
 #include "commands/build.h"
 #include "commands/checkpoint.h"
-#include "commands/keeper.h"
 #include "commands/pace.h"
 #include "projections/following.h"
+#include "projections/process.h"
 #include "support/dying_store.h"
 #include "support/unordered_store.h"
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/verified.h>
 #include <varve/rows/indexes.h>
-#include <varve/testing/manual_world.h>
 
 #include <algorithm>
 #include <atomic>
@@ -357,44 +356,7 @@ TEST(Pace, lets_no_more_pass_in_a_second_than_it_is_told_and_does_not_make_up_fo
     EXPECT_EQ(unbounded.wait(1'000'000, now), Duration::zero());
 }
 
-/// A process whose followers take their turns where the test says so.
-struct Process {
-    Application bank;
-    std::atomic<int> idle = 0;
-    detail::Keeper keeper;
-
-    template <class Projection>
-    Process(std::shared_ptr<store::ItemStore> store, const ApplicationOptions& with, Projection projection,
-            const FollowOptions& options = {})
-        : bank(std::move(store), with),
-          keeper(bank, idle,
-                 detail::consumer_of(
-                     Projection::name,
-                     {detail::shared_projection<Account>(std::make_shared<const Projection>(std::move(projection)))},
-                     options)) {}
-
-    std::optional<Duration> turn_of(std::string_view name) {
-        const std::shared_ptr<detail::Follower> follower = keeper.follower(name);
-        return follower ? follower->turn({}) : std::nullopt;
-    }
-    std::size_t retry_parked(std::string_view name) {
-        return std::async(std::launch::async, [&] { return keeper.follower(name)->retry_parked(); }).get();
-    }
-    std::vector<FollowerStatus> statuses() {
-        std::vector<FollowerStatus> all;
-        keeper.add_statuses(all);
-        return all;
-    }
-};
-
-struct RebuildingStepByStep : ::testing::Test, testing::ManualWorld {
-    std::shared_ptr<store::ItemStore> store = open("memory:");
-    testing::RecordedLog log;
-
-    ApplicationOptions world() {
-        return options(
-            {.transactions = {.answer_time_max = 1s}, .locks = {.heartbeat_thread = false}, .runtime = {.log = log}});
-    }
+struct RebuildingStepByStep : FollowingStepByStep {
     /// Some accounts with so many deposits of 1, taken by version 1.
     void begin_with(int deposits) {
         Application bank{store, world()};

@@ -14,6 +14,16 @@ void Checkpoint::check(const std::string& whose, std::uint64_t end) const {
                           std::string{table} + "'; put that back, too");
 }
 
+std::optional<Checkpoint> checkpoint_of(Transaction& tx, const Consumer& consumer) {
+    std::optional<Checkpoint> found = tx.rows<Checkpoint>().get(consumer.name);
+    if (found || !consumer.build) return found;
+    const BuildOf& build = *consumer.build;
+    Builds builds = tx.rows<Builds>().get(build.follower).value_or(Builds{});
+    if (builds.written_by(build) != nullptr) return std::nullopt;
+    if (consumer.project) throw_replaced(build, builds);
+    throw_split(build, builds);
+}
+
 Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch) {
     Advance result{.checkpoint = left, .is_own = true};
     Checkpoint& after = result.checkpoint;
@@ -27,7 +37,7 @@ Advance advance(Application& application, const Consumer& consumer, const Checkp
     };
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
-        after = checkpoints.get(consumer.name).value_or(Checkpoint{});
+        after = checkpoint_of(tx, consumer).value_or(Checkpoint{});
         result.is_own = after.is_as(left) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
         if (!result.is_own) return;
         note(consumer.project_some(tx, batch.events, application.store().capabilities()));

@@ -4,6 +4,8 @@
 #include "commands/consumer.h"
 #include "feed/feed.h"
 
+#include <optional>
+
 namespace varve {
 class Application;
 }
@@ -15,6 +17,10 @@ struct Advance {
     Checkpoint checkpoint;  ///< as it is now
     bool is_own = false;    ///< false: somebody else had moved it, and nothing was done
 };
+
+/// Where the consumer is; nullopt: it has not been there, and may begin in this transaction (B5 in build.h). Errors:
+/// UnavailableError if others keep its build in another way, ConfigError for a subscription that is split otherwise.
+std::optional<Checkpoint> checkpoint_of(Transaction& tx, const Consumer& consumer);
 
 /// Runs what the batch causes, as far as it fits into one transaction, and moves the consumer's checkpoint in the same
 /// one: so each event takes effect once, however many are at it. Does nothing if the checkpoint is not as `left`.

@@ -107,16 +107,24 @@ void Application::subscribe(const std::string& name, std::function<void(std::spa
 bool Application::wait_for(std::string_view follower, const Receipt& receipt, Duration patience) {
     const std::shared_ptr<detail::Keeper> found = parts_->followers->keeper(follower);
     const SteadyTime until = runtime().clock.get().until(patience);
-    return parts_->put_in_place(receipt, until) && found->wait(receipt, until) &&
-           !found->follower(follower)->has_parked(receipt);
+    return parts_->put_in_place(receipt, until) && found->wait(receipt, until) && !found->has_parked(receipt);
 }
 
 std::vector<ParkedStream> Application::parked(std::string_view follower) {
-    return parts_->followers->get(follower)->parked();
+    std::vector<ParkedStream> parked;
+    for (const std::shared_ptr<detail::Follower>& one : parts_->followers->get(follower)) {
+        for (ParkedStream& stream : one->parked()) parked.push_back(std::move(stream));
+    }
+    return parked;
 }
 
 std::size_t Application::retry_parked(std::string_view follower) {
-    return parts_->followers->get(follower)->retry_parked();
+    const std::vector<std::shared_ptr<detail::Follower>> all = parts_->followers->get(follower);
+    for (const std::shared_ptr<detail::Follower>& one : all)
+        one->check_is_outside("cannot take up what it has set aside");
+    std::size_t live = 0;
+    for (const std::shared_ptr<detail::Follower>& one : all) live += one->retry_parked();
+    return live;
 }
 
 std::vector<FollowerStatus> Application::followers() {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view table_infix = ".build-";
 constexpr char name_infix = '@';
+constexpr char partition_infix = '#';
 constexpr char token_infix = '.';
 
 /// Of decimal digits alone; nullopt: something else.
@@ -28,7 +29,8 @@ std::optional<std::int64_t> number_in(std::string_view digits) {
 
 Build* Builds::written_by(const BuildOf& keeper) {
     const auto is_it = [&](const Build& build) {
-        return build.number == keeper.number && build.version == keeper.version;
+        return build.number == keeper.number && build.version == keeper.version &&
+               build.partitions == keeper.partitions;
     };
     if (is_it(live)) return &live;
     return next && is_it(*next) ? &*next : nullptr;
@@ -40,9 +42,10 @@ bool Builds::is_whole(std::int64_t number) const {
            });
 }
 
-void Builds::begin(std::int64_t version, Time now) {
+void Builds::begin(Build build, Time now) {
     if (next) replaced.push_back({.build = *std::move(next), .until = now, .emptying = true});  // nobody ever read it
-    next = Build{.number = ++last, .version = version, .tables = {}};
+    build.number = ++last;
+    next = std::move(build);
     paused = false;
 }
 
@@ -54,6 +57,12 @@ void Builds::swap(Time keep_until) {
 std::string build_name(std::string_view follower, std::int64_t number) {
     std::string name{follower};
     if (number > 1) (name += name_infix) += std::to_string(number);
+    return name;
+}
+
+std::string partition_name(std::string_view build_name, const feed::Partition& partition) {
+    std::string name{build_name};
+    if (partition.of > 1) (name += partition_infix) += std::to_string(partition.number);
     return name;
 }
 
@@ -70,6 +79,11 @@ bool is_name_of_build_table(std::string_view name) {
 
 bool is_name_of_build(std::string_view name) {
     const std::size_t at = name.rfind(name_infix);
+    return at != std::string_view::npos && number_in(name.substr(at + 1));
+}
+
+bool is_name_of_partition(std::string_view name) {
+    const std::size_t at = name.rfind(partition_infix);
     return at != std::string_view::npos && number_in(name.substr(at + 1));
 }
 
@@ -121,10 +135,24 @@ void throw_kept(const RowTable& table) {
 }
 
 void throw_replaced(const BuildOf& keeper, const Builds& builds) {
-    throw UnavailableError("build " + std::to_string(keeper.number) + " of '" + keeper.follower + "' (version " +
-                           std::to_string(keeper.version) + ") is not kept any more: build " +
-                           std::to_string(builds.live.number) + " (version " + std::to_string(builds.live.version) +
-                           ") is live. Nothing was written");
+    const auto said = [](std::int64_t version, std::int64_t partitions) {
+        std::string text = " (version " + std::to_string(version);
+        if (partitions > 1) text += ", " + std::to_string(partitions) + " partitions";
+        return text + ")";
+    };
+    throw UnavailableError("build " + std::to_string(keeper.number) + " of '" + keeper.follower + "'" +
+                           said(keeper.version, keeper.partitions) + " is not kept any more: build " +
+                           std::to_string(builds.live.number) + said(builds.live.version, builds.live.partitions) +
+                           " is live. Nothing was written");
+}
+
+void throw_split(const BuildOf& keeper, const Builds& builds) {
+    const std::string begun = std::to_string(builds.live.partitions);
+    throw ConfigError("the subscription '" + keeper.follower +
+                      "' cannot begin: it was begun with partitions = " + begun + ", and this program says " +
+                      std::to_string(keeper.partitions) + ". Say FollowOptions::partitions = " + begun +
+                      "; or end it in all programs and begin another one, under another name, with "
+                      "SubscribeOptions::after = the smallest position that followers() shows for this one");
 }
 
 std::string refused_version(std::string_view follower, std::int64_t version, const Builds& builds) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "feed/partition.h"
+
 #include <varve/core/clock.h>
 #include <varve/core/shared_mutex.h>
 #include <varve/rows/rows.h>
@@ -19,21 +21,26 @@
 // build is live, which one is next, and which are replaced. It decides:
 //
 //  B1 Who may write. A transaction writes rows of build n for their keeper only if it has read the Builds row, and this
-//     says that n is live, or next, and of the keeper's version. It empties them only if n is replaced, and the row
-//     says so before the first row goes. The row is part of what the transaction has read: if it changes, the
+//     says that n is live, or next, of the keeper's version, and split as the keeper is. It empties them only if n is
+//     replaced, and the row says so before the first row goes. The row is part of what the transaction has read: if it changes, the
 //     transaction does not commit. So an owner who slept through a swap writes nothing, and nobody needs to tell him.
 //  B2 What is read. A reader takes all rows from one build, and looks at the Builds row in the same request or after
 //     it: where that does not say that this build is live, it reads again. In a transaction the row is validated with
 //     all the rest. A list of several pages stays in the build that it began in, until that is emptied: then it is
 //     refused. So nobody sees rows of two builds together.
 //  B3 When it changes. The swap is one transaction: it takes the last events into the next build, reads both
-//     checkpoints, and makes the next build live only if its checkpoint is not behind the live one's, and if it has set
-//     no stream aside that the live one has not. So nobody goes back in time, and what was waited for is there.
+//     builds' checkpoints, and makes the next build live only if no checkpoint of its own is behind one of the live build, and if it has
+//     set no stream aside that the live one has not. So nobody goes back in time, and what was waited for is there.
 //  B4 It never goes back. Numbers are given once; a build that was replaced is never live again, and no build is begun
 //     for a version below the live one.
+//  B5 How it is split. A build has as many partitions as it began with, in whatever program it is kept: who wants
+//     another number begins another build. Where there is nothing yet, that is written down on condition that no
+//     checkpoint is there; and a first checkpoint is written on condition that the row says what its writer takes it
+//     to say (may_begin). So two who differ cannot both begin. A subscription has this row, too, if it is split.
 //
-// The follower of a build is a Follower as any other, with a checkpoint, a lock and parked streams of its own, under
-// the name of build_name(). So it goes on after a crash, has each event once, and one process at a time has it.
+// The follower of a build's partition is a Follower as any other, with a checkpoint, a lock and parked streams of its
+// own, under the name of partition_name(). So it goes on after a crash, has each event once, and one process at a time
+// has it.
 
 namespace varve::detail {
 
@@ -42,6 +49,7 @@ struct BuildOf {
     std::string follower;
     std::int64_t number = 1;
     std::int64_t version = 1;  ///< of the projection that makes it
+    std::int64_t partitions = 1;
 };
 
 /// A read model that a build has rows of.
@@ -54,6 +62,7 @@ struct BuildTable {
 struct Build {
     std::int64_t number = 1;
     std::int64_t version = 1;
+    std::int64_t partitions = 1;
     std::vector<BuildTable> tables = {};  ///< that it has written to
 };
 
@@ -78,19 +87,22 @@ struct Builds {
     Build* written_by(const BuildOf& keeper);
     /// Whether all rows of this build are there.
     bool is_whole(std::int64_t number) const;
-    /// Begins the next build; one that was begun before is given up.
-    void begin(std::int64_t version, Time now);
+    /// Begins the next build, and gives it a number; one that was begun before is given up.
+    void begin(Build build, Time now);
     /// The next build is live from now on.
     void swap(Time keep_until);
 };
 
 /// "turnover", "turnover@2"
 std::string build_name(std::string_view follower, std::int64_t number);
+/// "turnover" if that is all of it, else "turnover#3", "turnover@2#3"
+std::string partition_name(std::string_view build_name, const feed::Partition& partition);
 /// "daily_revenue", "daily_revenue.build-2"
 std::string build_table(std::string_view table, std::int64_t number);
-/// Whether build_table may have made this name, or build_name.
+/// Whether build_table may have made this name, or build_name, or partition_name.
 bool is_name_of_build_table(std::string_view name);
 bool is_name_of_build(std::string_view name);
+bool is_name_of_partition(std::string_view name);
 store::Key builds_key(std::string_view follower);
 Builds decode_builds(std::string_view follower, const std::optional<std::string>& data);
 
@@ -110,6 +122,8 @@ struct PageOfBuild {
 [[noreturn]] void throw_kept(const RowTable& table);
 /// Neither live nor next, so that its keeper may not go on.
 [[noreturn]] void throw_replaced(const BuildOf& keeper, const Builds& builds);
+/// A subscription that others have begun with another number of partitions.
+[[noreturn]] void throw_split(const BuildOf& keeper, const Builds& builds);
 /// A lower version may never become live again.
 std::string refused_version(std::string_view follower, std::int64_t version, const Builds& builds);
 

@@ -43,7 +43,9 @@ bool BuildEmptying::step() {
         });
         if (!is_named) return false;
         began_ = true;
-        left_.emplace_back([this] { return step_in(row_table<ParkedRow>, build_name(follower_, build_.number)); });
+        for (const std::string& name : names()) {
+            left_.emplace_back([this, name] { return step_in(row_table<ParkedRow>, name); });
+        }
         for (const BuildTable& of : build_.tables) {
             const std::string name = build_table(of.name, build_.number);
             const RowTable table{.type = {.name = name, .cpp_name = name, .type = typeid(Builds)},
@@ -64,11 +66,18 @@ bool BuildEmptying::step() {
         return true;
     }
     change([&](Transaction& tx, Builds& builds, ReplacedBuild&) {
-        tx.rows<Checkpoint>().erase(build_name(follower_, build_.number));
+        for (const std::string& name : names()) tx.rows<Checkpoint>().erase(name);
         std::erase_if(builds.replaced, [&](const ReplacedBuild& one) { return one.build.number == build_.number; });
         tx.rows<Builds>().put(follower_, builds);
     });
     return false;
+}
+
+std::vector<std::string> BuildEmptying::names() const {
+    std::vector<std::string> names;
+    for (feed::Partition one{.number = 1, .of = build_.partitions}; one.number <= one.of; ++one.number)
+        names.push_back(partition_name(build_name(follower_, build_.number), one));
+    return names;
 }
 
 bool BuildEmptying::erase(std::span<const store::Key> keys) {

@@ -15,8 +15,8 @@ namespace varve::detail {
 
 struct ApplicationParts;
 
-/// Takes away what a replaced build has left: rows, entries of indexes, parked streams, its checkpoint, and at last its
-/// place in the Builds row. The tables stay, empty.
+/// Takes away what a replaced build has left: rows, entries of indexes, parked streams, its checkpoints, and at last
+/// its place in the Builds row. The tables stay, empty.
 ///
 ///     BuildEmptying emptying{parts, "turnover", builds.replaced.front().build};
 ///     while (emptying.step()) …
@@ -32,6 +32,8 @@ class BuildEmptying {
     std::int64_t number() const { return build_.number; }
 
   private:
+    /// Those of its partitions.
+    std::vector<std::string> names() const;
     /// Erases these in a transaction of their own, while the Builds row allows that. False: it does not any more.
     bool erase(std::span<const store::Key> keys);
     /// In one transaction with the Builds row. False: it does not name the build any more.

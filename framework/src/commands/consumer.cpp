@@ -17,6 +17,7 @@ namespace varve::detail {
 namespace {
 
 constexpr std::size_t name_bytes_max = 200;
+constexpr std::size_t partitions_max = 64;
 
 /// With so many rows a batch is large enough: what one more slot changes should still fit into an atomic request.
 std::size_t rows_enough(const store::Capabilities& capabilities) {
@@ -38,6 +39,12 @@ void Consumer::check() const {
         throw ConfigError("a follower cannot begin: its name is not UTF-8 without NUL");
     if (name.front() == '$') refuse("names with '$' are the framework's own");
     if (options.batch_max == 0) refuse("FollowOptions::batch_max is 0, so it would never take anything");
+    if (options.partitions == 0 || options.partitions > partitions_max) {
+        refuse("FollowOptions::partitions is " + std::to_string(options.partitions) + "; it can be split into 1 to " +
+               std::to_string(partitions_max));
+    }
+    if (ephemeral && options.partitions > 1)
+        refuse("it is ephemeral, so that each process takes all events, and there is nothing to split among them");
     if (after > 0 && start_at == StartAt::end) refuse("it is to start at the end, and after a position as well");
     if (ephemeral && options.on_poison == FollowOptions::OnPoison::park)
         refuse("it is ephemeral, so there is nowhere to note which streams are set aside");
@@ -86,6 +93,17 @@ Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> pro
         one.aggregate.each_event(recorded, [&](const void* event) { one.run(tx, projected(recorded, event)); });
     };
     return consumer;
+}
+
+std::vector<Consumer> partitions_of(const Consumer& whole) {
+    const std::int64_t of = whole.build ? whole.build->partitions : 1;
+    std::vector<Consumer> all;
+    for (std::int64_t number = 1; number <= of; ++number) {
+        Consumer& one = all.emplace_back(whole);
+        one.filter.partition = {.number = number, .of = of};
+        one.name = partition_name(whole.name, one.filter.partition);
+    }
+    return all;
 }
 
 bool may_pass(const std::exception_ptr& failure) {

@@ -27,7 +27,7 @@ struct Consumer {
     bool ephemeral = false;  ///< it has neither a checkpoint nor a lock
     FollowOptions options;
     std::int64_t version = 1;
-    /// Of a projection: whose rows it keeps.
+    /// Which build it keeps (build.h). Nullopt: no one else can have begun it in another way.
     std::optional<BuildOf> build = {};
     /// Asked before each batch: how long to wait with it. What was seen, and the events that were taken. Null: it need
     /// not.
@@ -49,6 +49,9 @@ struct Consumer {
 
 /// What runs these, which are for one aggregate each.
 Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> projections, const FollowOptions& options);
+
+/// What takes one of the build's partitions each; the consumer itself if there is but one.
+std::vector<Consumer> partitions_of(const Consumer& whole);
 
 /// Whether the same may go well a moment later.
 bool may_pass(const std::exception_ptr& failure);

@@ -30,6 +30,8 @@ namespace varve::detail {
 namespace {
 
 constexpr Duration retry_after = std::chrono::seconds{1};
+constexpr Duration queue_time_max = std::chrono::seconds{2};
+constexpr Duration away_for = std::chrono::seconds{2};
 
 Consumer checked(Consumer consumer) {
     consumer.check();
@@ -85,6 +87,16 @@ void Follower::be_idle(bool idle) noexcept {
     if (idle_.exchange(idle) != idle) idle_count_ += idle ? 1 : -1;
 }
 
+bool Follower::is_here() const {
+    const MutexLock lock{mutex_};
+    return state_ == State::catching_up || state_ == State::live;
+}
+
+bool Follower::is_elsewhere() const {
+    const MutexLock lock{mutex_};
+    return state_ == State::elsewhere;
+}
+
 void Follower::wake() noexcept {
     if (!idle_) return;
     be_idle(false);
@@ -98,7 +110,7 @@ std::optional<Duration> Follower::turn(const std::stop_token& stop) {
         if (state_ == State::stopped) return std::nullopt;
     }
     try {
-        return own() ? follow(stop) : consumer_.options.poll_interval;
+        return own(stop) ? follow(stop) : consumer_.options.poll_interval;
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
         give_up("where it cannot read on: " + storable_cause());
@@ -108,10 +120,11 @@ std::optional<Duration> Follower::turn(const std::stop_token& stop) {
 
 std::optional<Duration> Follower::follow(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-        if (lock_ && lock_->is_lost()) {
+        if (lock_ && (lock_->is_lost() || gives_way_)) {
+            be_idle(false);
             lock_.reset();
             set(State::elsewhere);
-            return Duration::zero();
+            return gives_way_.exchange(false) ? away_for : Duration::zero();
         }
         if (consumer_.pace) {
             const Duration wait = consumer_.pace(seen_, checkpoint_.events);
@@ -147,13 +160,15 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
     return Duration::zero();
 }
 
-bool Follower::own() {
+bool Follower::own(const std::stop_token& stop) {
     if (lock_ || began_) return true;
     std::optional<Lock> lock;
     if (!consumer_.ephemeral) {
         // Who waits in its queue asks the store far more often than an owner does.
-        lock = application_.locks().try_acquire(lock_name(), {.wait = Duration{0}});
+        const Duration wait = queues_up_.exchange(false) ? queue_time_max : Duration::zero();
+        lock = application_.locks().try_acquire(lock_name(), {.wait = wait, .on_lost = {}, .stop = stop});
         if (!lock) return false;
+        gives_way_ = false;
     }
     const std::optional<Checkpoint> found = stored();
     const store::Position before = seen_;
@@ -175,8 +190,9 @@ bool Follower::own() {
 void Follower::begin(store::Position end) {
     const bool at_the_end = consumer_.start_at == StartAt::end;
     const store::Position first = at_the_end ? end : consumer_.after;
-    // An end that was not noted, also that of no events, would be another one for the next owner.
-    if (first > 0 || at_the_end) commit({.events = {}, .end = first, .is_last = true});
+    // An end that was not noted, also that of no events, would be another one for the next owner. What a handler does
+    // cannot be undone: so that others who split it otherwise do not begin, it is noted before.
+    if (first > 0 || at_the_end || consumer_.handle) commit({.events = {}, .end = first, .is_last = true});
 }
 
 void Follower::take(const feed::Batch& batch) {
@@ -233,7 +249,7 @@ bool Follower::park(const feed::Batch& batch, const std::string& error) {
     bool is_where_it_was = false;
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
-        after = checkpoints.get(consumer_.name).value_or(Checkpoint{});
+        after = checkpoint_of(tx, consumer_).value_or(Checkpoint{});
         is_where_it_was = after.is_as(checkpoint_);
         if (!is_where_it_was) return;
         tx.rows<ParkedRow>().put({consumer_.name, event.stream},
@@ -287,7 +303,7 @@ void Follower::failed(const feed::Batch& batch) {
 void Follower::note(const std::string& error) {
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
-        std::optional<Checkpoint> checkpoint = checkpoints.get(consumer_.name);
+        std::optional<Checkpoint> checkpoint = checkpoint_of(tx, consumer_);
         if (!checkpoint && lock_) checkpoint.emplace();  // else it would not begin at the end any more
         if (!checkpoint || checkpoint->position != checkpoint_.position) return;
         checkpoint->error = error;
@@ -443,7 +459,6 @@ std::vector<ParkedStream> Follower::parked() const {
 }
 
 std::size_t Follower::retry_parked() {
-    check_is_outside("cannot take up what it has set aside");
     const auto hand_over = [this](std::span<const RecordedEvent> events) { return this->hand_over(events); };
     std::size_t live = 0;
     for (const ParkedStream& one : parked()) {

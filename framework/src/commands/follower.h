@@ -59,6 +59,15 @@ class Follower {
     const std::string& name() const { return consumer_.name; }
     /// Something has been committed.
     void wake() noexcept;
+    /// Whether this process has it.
+    bool is_here() const;
+    /// Whether another one may have it: it has not stopped here.
+    bool is_elsewhere() const;
+    /// Waits for its lock in the queue for a while, once, so that whoever has it may see that.
+    void queue_up() { queues_up_ = true; }
+    /// Lets go of it after the batch that it is at, if this process has it, and asks for it again a while later.
+    void give_way() { gives_way_ = true; }
+    std::string lock_name() const { return "$follower-" + consumer_.name; }
     /// Asks the store where this process does not have it.
     FollowerStatus status() const;
     /// Whether everything up to `end` has taken effect; waits until it has, it has stopped, or the time is over.
@@ -67,7 +76,7 @@ class Follower {
     /// Whether it has set one of these streams aside; of an empty receipt: any.
     bool has_parked(const Receipt& receipt) const;
     std::vector<ParkedStream> parked() const;
-    /// How many of them it has again. InvalidError from its own handler.
+    /// How many of them it has again. Not from its own handler (check_is_outside).
     std::size_t retry_parked();
     /// InvalidError from its own handler.
     void check_is_outside(const char* what) const;
@@ -83,11 +92,10 @@ class Follower {
 
     std::optional<Duration> follow(const std::stop_token& stop);
     /// Whether this process has it now.
-    bool own();
+    bool own(const std::stop_token& stop);
     /// It has not been there before.
     void begin(store::Position end);
     std::optional<Checkpoint> stored() const;
-    std::string lock_name() const { return "$follower-" + consumer_.name; }
     void take(const feed::Batch& batch);
     /// Calls the handler. False: it has ended.
     bool hand_over(std::span<const RecordedEvent> events);
@@ -129,6 +137,8 @@ class Follower {
     std::atomic<std::thread::id> handles_{};  // by whom
     std::atomic<std::thread::id> thread_{};
     std::atomic<bool> idle_ = false;
+    std::atomic<bool> queues_up_ = false;
+    std::atomic<bool> gives_way_ = false;
     mutable Mutex mutex_;
     State state_ VARVE_GUARDED_BY(mutex_) = State::elsewhere;
     store::Position reached_ VARVE_GUARDED_BY(mutex_) = 0;

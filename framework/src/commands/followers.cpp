@@ -86,10 +86,10 @@ std::shared_ptr<Keeper> Followers::keeper(std::string_view name) const {
     return *found;
 }
 
-std::shared_ptr<Follower> Followers::get(std::string_view name) const {
+std::vector<std::shared_ptr<Follower>> Followers::get(std::string_view name) const {
     const MutexLock lock{mutex_};
     for (const std::shared_ptr<Keeper>& one : all_) {
-        if (std::shared_ptr<Follower> found = one->follower(name)) return found;
+        if (std::vector<std::shared_ptr<Follower>> found = one->followers(name); !found.empty()) return found;
     }
     throw_none(name);
 }

@@ -23,8 +23,9 @@ class Followers {
     void clear();
     /// InvalidError if there is none.
     std::shared_ptr<Keeper> keeper(std::string_view name) const;
-    /// Of the live build, or by build_name. InvalidError if there is none.
-    std::shared_ptr<Follower> get(std::string_view name) const;
+    /// Of all partitions of the live build, or by build_name, or of one by partition_name. InvalidError if there is
+    /// none.
+    std::vector<std::shared_ptr<Follower>> get(std::string_view name) const;
     std::vector<FollowerStatus> statuses() const;
 
     bool are_none() const;

@@ -30,6 +30,10 @@ Consumer checked(Consumer consumer) {
         throw ConfigError("the follower '" + consumer.name +
                           "' cannot begin: names that end in '@' and a number are those of rebuilds");
     }
+    if (is_name_of_partition(consumer.name)) {
+        throw ConfigError("the follower '" + consumer.name +
+                          "' cannot begin: names that end in '#' and a number are those of partitions");
+    }
     return consumer;
 }
 
@@ -40,7 +44,7 @@ Keeper::Keeper(Application& application, std::atomic<int>& idle, Consumer consum
       idle_(idle),
       consumer_(checked(std::move(consumer))),
       is_projection_(static_cast<bool>(consumer_.project)) {
-    if (!is_projection_) {
+    if (consumer_.ephemeral) {
         arrange({});
         return;
     }
@@ -54,6 +58,7 @@ Keeper::Keeper(Application& application, std::atomic<int>& idle, Consumer consum
             begin(false);
             builds = parts_of(application_).builds(consumer_.name);
         }
+        has_looked_ = true;
         arrange(builds);
     } catch (...) {
         if (!may_pass(std::current_exception())) throw;
@@ -64,9 +69,11 @@ Keeper::Keeper(Application& application, std::atomic<int>& idle, Consumer consum
 void Keeper::start() {
     const MutexLock lock{mutex_};
     for (const Kept* one : {&live_, &next_}) {
-        if (one->follower && one->build.version == consumer_.version) one->follower->start();
+        if (one->build.version != consumer_.version) continue;
+        for (const std::shared_ptr<Follower>& follower : one->followers) follower->start();
     }
-    if (!is_projection_) return;
+    const bool has_no_builds = !is_projection_ && consumer_.options.partitions == 1;
+    if (consumer_.ephemeral || (has_no_builds && has_looked_)) return;
     loop_ = BackgroundLoop{
         application_.runtime(),
         {.thread = "varve-keep", .work = "the follower '" + consumer_.name + "'", .retry_after = look_again_after},
@@ -87,8 +94,9 @@ void Keeper::end() {
         live = live_;
         next = next_;
     }
-    if (live.follower) live.follower->end();
-    if (next.follower) next.follower->end();
+    for (const Kept* one : {&live, &next}) {
+        for (const std::shared_ptr<Follower>& follower : one->followers) follower->end();
+    }
     emptying_lock_.reset();
 }
 
@@ -99,15 +107,36 @@ Duration Keeper::turn() {
             begin(false);
         } catch (const ConfigError& error) {
             stopped(error.what());
+            if (!has_looked_ && consumer_.version == builds.live.version) return look_again_after;
         }
         builds = parts_of(application_).builds(consumer_.name);
     }
+    has_looked_ = true;
     arrange(builds);
+    share();
     return empty_some(builds) ? pause_of_emptying : look_again_after;
 }
 
+void Keeper::share() {
+    Kept live;
+    Kept next;
+    {
+        const MutexLock lock{mutex_};
+        live = live_;
+        next = next_;
+    }
+    if (live.build.version == consumer_.version) sharing_of_live_.step(live.followers);
+    if (next.build.version == consumer_.version) sharing_of_next_.step(next.followers);
+}
+
 bool Keeper::wants_build(const Builds& builds) const {
-    return consumer_.version > builds.live.version && (!builds.next || builds.next->version < consumer_.version);
+    const std::int64_t next_version = builds.next ? builds.next->version : 0;
+    if (consumer_.version > builds.live.version) return next_version < consumer_.version;
+    // Another number than that of others is a wish when it begins; else two programs would go back and forth for ever.
+    if (has_looked_ || consumer_.version < builds.live.version || next_version > consumer_.version) return false;
+    const auto wanted = static_cast<std::int64_t>(consumer_.options.partitions);
+    const bool is_next = next_version == consumer_.version && builds.next->partitions == wanted;
+    return builds.live.partitions != wanted && !is_next;
 }
 
 void Keeper::arrange(const Builds& builds) {
@@ -122,11 +151,11 @@ void Keeper::arrange(const Builds& builds) {
     }
     std::vector<std::shared_ptr<Follower>> over;
     if (!live.is(builds.live)) {
-        over.push_back(live.follower);
+        over = live.followers;
         live = next.is(builds.live) ? std::exchange(next, {}) : kept(builds.live);
     }
     if (!builds.next || !next.is(*builds.next)) {
-        over.push_back(next.follower);
+        over.insert(over.end(), next.followers.begin(), next.followers.end());
         next = builds.next ? kept(*builds.next) : Kept{};
     }
     {
@@ -134,9 +163,7 @@ void Keeper::arrange(const Builds& builds) {
         live_ = live;
         next_ = next;
     }
-    for (const std::shared_ptr<Follower>& one : over) {
-        if (one) one->end();
-    }
+    for (const std::shared_ptr<Follower>& one : over) one->end();
     if (consumer_.version < builds.live.version)
         stopped("the follower '" + consumer_.name +
                 "' has stopped: " + refused_version(consumer_.name, consumer_.version, builds));
@@ -151,13 +178,17 @@ void Keeper::stopped(const std::string& why) {
 }
 
 Keeper::Kept Keeper::kept(const Build& build) {
-    Kept kept{.build = build, .follower = std::make_shared<Follower>(application_, idle_, consumer_of(build))};
+    Kept kept{.build = build, .followers = {}};
+    for (Consumer& one : consumers_of(build))
+        kept.followers.push_back(std::make_shared<Follower>(application_, idle_, std::move(one)));
     bool runs = false;
     {
         const MutexLock lock{mutex_};
         runs = loop_.is_running();
     }
-    if (runs && build.version == consumer_.version) kept.follower->start();
+    if (runs && build.version == consumer_.version) {
+        for (const std::shared_ptr<Follower>& one : kept.followers) one->start();
+    }
     return kept;
 }
 
@@ -174,48 +205,72 @@ Consumer Keeper::live_consumer() {
     return consumer_of(live);
 }
 
-Consumer Keeper::consumer_of(const Build& build) {
+Consumer Keeper::consumer_of(const Build& build) const {
     Consumer consumer = consumer_;
-    if (!is_projection_) return consumer;
+    if (consumer_.ephemeral) return consumer;
     consumer.name = build_name(consumer_.name, build.number);
-    consumer.build = BuildOf{.follower = consumer_.name, .number = build.number, .version = consumer_.version};
-    if (next_number_ != build.number) return consumer;
+    consumer.build = BuildOf{.follower = consumer_.name,
+                             .number = build.number,
+                             .version = consumer_.version,
+                             .partitions = build.partitions};
+    return consumer;
+}
 
-    const std::size_t rate = consumer.options.rebuild_events_per_second_max;
-    if (rate > 0) consumer.options.batch_max = std::min(consumer.options.batch_max, rate);
-    const auto shared = std::make_shared<const Consumer>(consumer);
+std::vector<Consumer> Keeper::consumers_of(const Build& build) {
+    Consumer whole = consumer_of(build);
+    if (next_number_ != build.number) return partitions_of(whole);
+    const std::size_t rate = whole.options.rebuild_events_per_second_max;
+    if (rate > 0) whole.options.batch_max = std::min(whole.options.batch_max, rate);
+    const auto shared = std::make_shared<const std::vector<Consumer>>(partitions_of(whole));
+    std::vector<Consumer> consumers = *shared;
+    for (Consumer& one : consumers) one.pace = pace_of(one, shared);
+    return consumers;
+}
+
+std::function<Duration(store::Position, std::int64_t)> Keeper::pace_of(
+    const Consumer& one, const std::shared_ptr<const std::vector<Consumer>>& all) {
     struct Seen {
         Pace pace;
         std::optional<store::Position> from = {};
         std::optional<std::int64_t> events_before = {};
         SteadyTime looks_at = {};  // whether it may be live
     };
-    const auto seen = std::make_shared<Seen>(Seen{.pace = Pace{rate}});
-    consumer.pace = [this, seen, shared, number = build.number](store::Position at, std::int64_t events) {
+    // Each one has its share of the events, and passes all slots.
+    const std::size_t partitions = all->size();
+    const std::size_t rate = one.options.rebuild_events_per_second_max;
+    const std::size_t rate_of_one = rate == 0 ? 0 : std::max<std::size_t>(rate / partitions, 1);
+    const auto seen = std::make_shared<Seen>(Seen{.pace = Pace{rate_of_one}});
+    const bool is_first = one.name == all->front().name;
+    return [this, seen, all, is_first, number = one.build->number](store::Position at, std::int64_t events) {
         if (next_number_ != number) return Duration::zero();  // it is live
         if (paused_) return look_again_after;
         const SteadyTime now = application_.runtime().clock.get().steady_now();
-        if (now >= seen->looks_at) {
+        if (is_first && now >= seen->looks_at) {
             seen->looks_at = now + look_for_the_end_after;
-            if (is_near(at, *shared) && swap(*shared)) return Duration::zero();
+            if (is_near(at, *all) && swap(*all)) return Duration::zero();
         }
         if (!seen->from) seen->from = at;
         if (!seen->events_before) seen->events_before = events;
         const auto slots = at > *seen->from ? at - *seen->from : 0;
         const auto taken = static_cast<std::uint64_t>(std::max<std::int64_t>(events - *seen->events_before, 0));
-        return seen->pace.wait(std::max<std::uint64_t>(slots, taken), now);
+        return seen->pace.wait(std::max<std::uint64_t>(slots / all->size(), taken), now);
     };
-    return consumer;
 }
 
-bool Keeper::is_near(store::Position at, const Consumer& next) const {
-    const std::shared_ptr<Follower> live = follower(consumer_.name);
-    const Checkpoint reached = application_.rows<Checkpoint>().get(live->name()).value_or(Checkpoint{});
-    return static_cast<store::Position>(reached.position) <= at + next.options.batch_max ||
-           planted(PlantedFault::a_build_becomes_live_that_is_behind);
+bool Keeper::is_near(store::Position at, const std::vector<Consumer>& next) const {
+    const auto place = [&](const std::string& name) {
+        const Checkpoint reached = application_.rows<Checkpoint>().get(name).value_or(Checkpoint{});
+        return static_cast<store::Position>(reached.position);
+    };
+    store::Position goal = 0;
+    for (const std::shared_ptr<Follower>& live : followers(consumer_.name)) goal = std::max(goal, place(live->name()));
+    if (planted(PlantedFault::a_build_becomes_live_that_is_behind)) return true;
+    const auto is_near = [&](store::Position position) { return goal <= position + next.front().options.batch_max; };
+    return is_near(at) &&
+           std::all_of(next.begin() + 1, next.end(), [&](const Consumer& one) { return is_near(place(one.name)); });
 }
 
-bool Keeper::swap(const Consumer& next) {
+bool Keeper::swap(const std::vector<Consumer>& next) {
     try {
         if (!try_to_swap(application_, next)) return false;
     } catch (...) {
@@ -250,8 +305,21 @@ void Keeper::check_that_it_keeps() const {
 }
 
 void Keeper::begin(bool anew) {
-    const auto has_begun = [&] { return application_.rows<Checkpoint>().get(consumer_.name).has_value(); };
-    if (anew || has_begun()) check_that_it_keeps();
+    const auto has_begun = [&] {
+        return application_.rows<Builds>().get(consumer_.name) || application_.rows<Checkpoint>().get(consumer_.name);
+    };
+    if (is_projection_ && (anew || has_begun())) {
+        try {
+            check_that_it_keeps();
+        } catch (const ConfigError& error) {
+            const Build live = parts_of(application_).builds(consumer_.name).live;
+            if (anew || live.version != consumer_.version) throw;
+            throw ConfigError("the follower '" + consumer_.name +
+                              "' was begun with partitions = " + std::to_string(live.partitions) +
+                              ", and this program says " + std::to_string(consumer_.options.partitions) +
+                              ", which makes its rows anew. " + error.what());
+        }
+    }
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<Builds> rows = tx.rows<Builds>();
         const std::optional<Builds> found = rows.get(consumer_.name);
@@ -260,12 +328,18 @@ void Keeper::begin(bool anew) {
             throw ConfigError("the follower '" + consumer_.name +
                               "' cannot be rebuilt: " + refused_version(consumer_.name, consumer_.version, builds));
         }
-        if (builds.next && builds.next->version >= consumer_.version) return;
-        if (!anew && builds.live.version == consumer_.version) return;
+        const bool is_begun = builds.next && builds.next->version >= consumer_.version;
+        if (anew ? is_begun : !wants_build(builds)) return;
+        const Build wanted{.number = builds.live.number,
+                           .version = consumer_.version,
+                           .partitions = static_cast<std::int64_t>(consumer_.options.partitions),
+                           .tables = {}};
         if (!anew && !found && !tx.rows<Checkpoint>().get(consumer_.name)) {
-            builds.live.version = consumer_.version;  // nothing is there to be rebuilt
+            builds.live = wanted;  // nothing is there to be rebuilt
+        } else if (is_projection_) {
+            builds.begin(wanted, tx.now());
         } else {
-            builds.begin(consumer_.version, tx.now());
+            throw_split(*consumer_of(wanted).build, builds);
         }
         rows.put(consumer_.name, builds);
     };
@@ -322,26 +396,45 @@ void Keeper::wake_loop() {
 
 void Keeper::wake() noexcept {
     const MutexLock lock{mutex_};
-    if (live_.follower) live_.follower->wake();
-    if (next_.follower) next_.follower->wake();
+    for (const Kept* one : {&live_, &next_}) {
+        for (const std::shared_ptr<Follower>& follower : one->followers) follower->wake();
+    }
 }
 
 bool Keeper::runs_this_thread() const {
     const MutexLock lock{mutex_};
-    return (live_.follower && live_.follower->runs_this_thread()) ||
-           (next_.follower && next_.follower->runs_this_thread());
+    const auto runs_it = [](const std::shared_ptr<Follower>& one) { return one->runs_this_thread(); };
+    return std::ranges::any_of(live_.followers, runs_it) || std::ranges::any_of(next_.followers, runs_it);
 }
 
-std::shared_ptr<Follower> Keeper::follower(std::string_view name) const {
+std::vector<std::shared_ptr<Follower>> Keeper::followers(std::string_view name) const {
     const MutexLock lock{mutex_};
-    if (name == consumer_.name || name == live_.follower->name()) return live_.follower;
-    return next_.follower && name == next_.follower->name() ? next_.follower : nullptr;
+    if (name == consumer_.name) return live_.followers;
+    for (const Kept* one : {&live_, &next_}) {
+        if (!one->followers.empty() && name == build_name(consumer_.name, one->build.number)) return one->followers;
+        for (const std::shared_ptr<Follower>& follower : one->followers) {
+            if (name == follower->name()) return {follower};
+        }
+    }
+    return {};
+}
+
+std::vector<std::shared_ptr<Follower>> Keeper::live_followers(const Receipt& receipt) const {
+    std::vector<std::shared_ptr<Follower>> live = followers(consumer_.name);
+    if (receipt.written.empty()) return live;
+    std::erase_if(live, [&](const std::shared_ptr<Follower>& one) {
+        const feed::Partition& partition = one->consumer().filter.partition;
+        return std::ranges::none_of(receipt.written,
+                                    [&](const Receipt::Written& written) { return partition.has(written.stream); });
+    });
+    return live;
 }
 
 bool Keeper::wait(const Receipt& receipt, SteadyTime until) const {
     constexpr Duration look_after = std::chrono::milliseconds{100};
     Clock& clock = application_.runtime().clock;
-    follower(consumer_.name)->check_is_outside("cannot be waited for");
+    for (const std::shared_ptr<Follower>& one : followers(consumer_.name))
+        one->check_is_outside("cannot be waited for");
     const feed::Feed feed{application_.store()};
     std::vector<store::Key> slots;
     for (const Receipt::Written& written : receipt.written)
@@ -349,13 +442,17 @@ bool Keeper::wait(const Receipt& receipt, SteadyTime until) const {
     if (!feed.wait_for(slots, clock, until)) return false;
     const store::Position end = feed.end();
     for (;;) {
-        const std::shared_ptr<Follower> live = follower(consumer_.name);
+        const std::vector<std::shared_ptr<Follower>> live = live_followers(receipt);
         const SteadyTime soon = std::min(until, clock.steady_now() + look_after);
-        if (live->wait(end, soon)) return true;
+        if (std::ranges::all_of(live, [&](const auto& one) { return one->wait(end, soon); })) return true;
         const SteadyTime now = clock.steady_now();
         const bool is_stopped = now < soon;
-        if (now >= until || (is_stopped && live == follower(consumer_.name))) return false;
+        if (now >= until || (is_stopped && live == live_followers(receipt))) return false;
     }
+}
+
+bool Keeper::has_parked(const Receipt& receipt) const {
+    return std::ranges::any_of(live_followers(receipt), [&](const auto& one) { return one->has_parked(receipt); });
 }
 
 void Keeper::add_statuses(std::vector<FollowerStatus>& to) const {
@@ -368,27 +465,31 @@ void Keeper::add_statuses(std::vector<FollowerStatus>& to) const {
         next = next_;
         error = error_;
     }
-    const auto status_of = [&](const Kept& one) {
-        FollowerStatus status = one.follower->status();
+    const auto status_of = [&](const Kept& kept, const Follower& one) {
+        FollowerStatus status = one.status();
         status.name = consumer_.name;
-        status.version = one.build.version;
-        status.build = one.build.number;
+        status.version = kept.build.version;
+        status.build = kept.build.number;
+        status.partition = one.consumer().filter.partition.number;
+        status.partitions = kept.build.partitions;
         return status;
     };
-    FollowerStatus& of_live = to.emplace_back(status_of(live));
-    if (!error.empty()) {
-        of_live.state = FollowerStatus::State::stopped;
-        of_live.error = error;
+    for (const std::shared_ptr<Follower>& one : live.followers) {
+        FollowerStatus& status = to.emplace_back(status_of(live, *one));
+        if (error.empty()) continue;
+        status.state = FollowerStatus::State::stopped;
+        status.error = error;
     }
-    if (!next.follower) return;
-    FollowerStatus& of_next = to.emplace_back(status_of(next));
-    if (of_next.state != FollowerStatus::State::stopped) of_next.state = FollowerStatus::State::building;
-    of_next.paused = paused_;
-    if (of_next.position == 0 || !of_next.events_per_second || *of_next.events_per_second <= 0) return;
-    const double events_in_each = static_cast<double>(of_next.events) / static_cast<double>(of_next.position);
-    const double left = static_cast<double>(of_next.end - std::min(of_next.end, of_next.position)) * events_in_each;
-    of_next.time_left =
-        std::chrono::duration_cast<Duration>(std::chrono::duration<double>{left / *of_next.events_per_second});
+    for (const std::shared_ptr<Follower>& one : next.followers) {
+        FollowerStatus& status = to.emplace_back(status_of(next, *one));
+        if (status.state != FollowerStatus::State::stopped) status.state = FollowerStatus::State::building;
+        status.paused = paused_;
+        if (status.position == 0 || !status.events_per_second || *status.events_per_second <= 0) continue;
+        const double events_in_each = static_cast<double>(status.events) / static_cast<double>(status.position);
+        const double left = static_cast<double>(status.end - std::min(status.end, status.position)) * events_in_each;
+        status.time_left =
+            std::chrono::duration_cast<Duration>(std::chrono::duration<double>{left / *status.events_per_second});
+    }
 }
 
 }  // namespace varve::detail

@@ -33,28 +33,41 @@ Verification::Verification(Application& application, Consumer consumer, Kind kin
     : application_(application),
       parts_(parts_of(application)),
       consumer_(std::move(consumer)),
+      partitions_(partitions_of(consumer_)),
       kind_(kind),
       feed_(application.store()),
-      memory_(bytes_max) {}
+      memory_(bytes_max),
+      done_(partitions_.size(), 0) {}
 
-store::Position Verification::place(Transaction& tx) const {
-    if (kind_ == Kind::inline_) return feed_.end();
-    const Checkpoint checkpoint = tx.rows<Checkpoint>().get(consumer_.name).value_or(Checkpoint{});
-    if (checkpoint.parked > 0) {
-        throw InvalidError("the rows of the follower '" + consumer_.name +
-                           "' lack the events of streams that are set aside (" + std::to_string(checkpoint.parked) +
-                           "); call retry_parked before verify");
+Verification::Places Verification::place(Transaction& tx) const {
+    if (kind_ == Kind::inline_) return {feed_.end()};
+    Places places;
+    for (const Consumer& one : partitions_) {
+        const Checkpoint checkpoint = tx.rows<Checkpoint>().get(one.name).value_or(Checkpoint{});
+        if (checkpoint.parked > 0) {
+            throw InvalidError("the rows of the follower '" + one.name +
+                               "' lack the events of streams that are set aside (" + std::to_string(checkpoint.parked) +
+                               "); call retry_parked before verify");
+        }
+        places.push_back(static_cast<store::Position>(checkpoint.position));
     }
-    return static_cast<store::Position>(checkpoint.position);
+    return places;
 }
 
-void Verification::fold(Transaction& tx, store::Position to) {
+void Verification::fold(Transaction& tx, const Places& to) {
     Workspace& workspace = Workspace::of(tx);
     const Workspace::OnOtherRows elsewhere{workspace, memory_};
-    while (done_ < to) {
-        feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, consumer_.filter);
+    store::Position at = std::ranges::max(to);
+    const store::Position end = at;
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        if (done_[i] < to[i]) at = std::min(at, done_[i]);
+    }
+    while (at < end) {
+        feed::Batch batch = feed_.read(at, consumer_.options.batch_max, consumer_.filter);
         for (RecordedEvent& event : batch.events) {
-            if (event.position > to) break;
+            const auto i = static_cast<std::size_t>(
+                feed::Partition::number_for(event.stream, static_cast<std::int64_t>(to.size())) - 1);
+            if (event.position <= done_[i] || event.position > to[i]) continue;
             const RecordedEvent seen = event;
             if (kind_ == Kind::inline_) event.position = 0;
             try {
@@ -68,7 +81,8 @@ void Verification::fold(Transaction& tx, store::Position to) {
             ++events_;
         }
         if (batch.is_last) return;
-        done_ = std::min(batch.end, to);
+        at = batch.end;
+        for (std::size_t i = 0; i < to.size(); ++i) done_[i] = std::max(done_[i], std::min(batch.end, to[i]));
     }
 }
 
@@ -118,7 +132,7 @@ Verified Verification::run() {
         compare(next->first);
     }
     std::ranges::sort(differences_, {}, [](const RowDifference& one) { return std::tie(one.table, one.key); });
-    return {.position = done_,
+    return {.position = std::ranges::min(done_),
             .events = events_,
             .rows = static_cast<std::int64_t>(memory_.size()),
             .differences = std::move(differences_)};

@@ -40,9 +40,10 @@ class Verification {
         bool is_same = false;
     };
 
-    /// Where the rows are as this transaction sees them.
-    store::Position place(Transaction& tx) const;
-    void fold(Transaction& tx, store::Position to);
+    /// Where the rows are as this transaction sees them, for each partition.
+    using Places = std::vector<store::Position>;
+    Places place(Transaction& tx) const;
+    void fold(Transaction& tx, const Places& to);
     void fold_to_place();
     void refuse_rows_of_others() const;
     StoredPage page(const RowTable& table, std::string next) const;
@@ -65,10 +66,11 @@ class Verification {
     Application& application_;
     ApplicationParts& parts_;
     const Consumer consumer_;
+    const std::vector<Consumer> partitions_;
     const Kind kind_;
     const feed::Feed feed_;
     RowsInMemory memory_;
-    store::Position done_ = 0;
+    Places done_;
     std::int64_t events_ = 0;
     std::vector<RowDifference> differences_;
 };

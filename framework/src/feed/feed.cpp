@@ -19,7 +19,8 @@ using namespace transactions;
 bool Filter::passes_stream(std::string_view stream) const {
     if (is_internal(stream) && !planted(PlantedFault::a_feed_shows_the_frameworks_own_streams)) return false;
     if (!this->stream.empty() && stream != this->stream) return false;
-    return aggregates.empty() || aggregates.contains(events::aggregate_of(stream));
+    if (!aggregates.empty() && !aggregates.contains(events::aggregate_of(stream))) return false;
+    return partition.has(stream);
 }
 
 namespace {

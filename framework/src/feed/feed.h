@@ -1,5 +1,7 @@
 #pragma once
 
+#include "feed/partition.h"
+
 #include <varve/core/clock.h>
 #include <varve/events/event.h>
 #include <varve/store/item_store.h>
@@ -19,6 +21,7 @@ struct Filter {
     std::set<std::string, std::less<>> aggregates = {};  ///< by name; empty: all
     std::set<std::string, std::less<>> types = {};       ///< of events; empty: all
     std::string stream = {};                             ///< only this one; empty: all
+    Partition partition = {};                            ///< only the streams in this one
     bool first_slots = false;  ///< only the first slot of each stream, and these without a gap (Batch::held)
     bool passes_stream(std::string_view stream) const;
     bool passes_version(Version version) const { return !first_slots || version == 1; }

@@ -32,7 +32,10 @@ struct FollowerStatus {
     std::string error = {};    ///< why it has stopped, here or in the process that had it last; empty: it has not
     std::int64_t version = 1;  ///< of the projection that these rows are made by
     std::int64_t build = 1;    ///< how often they were made anew, from 1; a rebuild has an entry of its own
-    bool paused = false;       ///< a rebuild that waits for resume_rebuild
+    /// Of the streams of the `partitions` that it is split into (FollowOptions::partitions); each has an entry.
+    std::int64_t partition = 1;
+    std::int64_t partitions = 1;
+    bool paused = false;  ///< a rebuild that waits for resume_rebuild
     /// Of a rebuild in this process: when it will be live, as things go; nullopt: not known.
     std::optional<Duration> time_left = {};
 };

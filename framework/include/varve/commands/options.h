@@ -94,6 +94,10 @@ struct FollowOptions {
     OnPoison on_poison = OnPoison::stop;
     /// Streams that are set aside, at most; at least 1. With one more it stops: it is not the events that are broken.
     std::size_t parked_max = 1000;
+    /// Into how many parts its streams are split, so that as many threads, and processes, take events at the same time:
+    /// each takes those of its streams, in their order; 1 to 64. It is kept with the first start: another number later
+    /// makes a projection's rows anew, and is refused for a subscription (docs/following.md).
+    std::size_t partitions = 1;
     /// What a rebuild (Application::rebuild) takes in a second, at most, so that it leaves the store to others: events,
     /// or slots where it has no use for most of them. 0: as many as it can.
     std::size_t rebuild_events_per_second_max = 0;

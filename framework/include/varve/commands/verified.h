@@ -23,7 +23,7 @@ struct RowDifference {
 struct Verified {
     static constexpr std::size_t differences_max = 1000;
 
-    std::uint64_t position = 0;              ///< the events up to there have been folded
+    std::uint64_t position = 0;              ///< the events up to there have been folded, and of some partitions more
     std::int64_t events = 0;                 ///< of those that it was asked about
     std::int64_t rows = 0;                   ///< that these have made
     std::vector<RowDifference> differences;  ///< by table and key; verify stops at differences_max
