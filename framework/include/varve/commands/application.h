@@ -218,8 +218,8 @@ class Application {
 
     /// From now on `projection` follows the events of these aggregates in the background: first all that there are, in
     /// their order, then each as it is committed. Of all processes that call this, one does the work, under the
-    /// projection's name (its own `name`, else the type's); if it dies, another goes on where it was. Each event takes
-    /// effect exactly once (commands/projection.h).
+    /// projection's name (its own `name`, else the type's), or one for each of several partitions (FollowOptions); if
+    /// it dies, another goes on where it was. Each event takes effect exactly once (commands/projection.h).
     ///
     ///     bank.follow<Account>(TurnoverByDay{});
     ///     bank.follow<Order, Customer>(Revenue{}, {.batch_max = 100});
@@ -240,6 +240,7 @@ class Application {
 
     /// As follow, for what lies outside of this store: search engines, queues, caches. `handle` gets events in batches,
     /// one at a time and in order, at least once each: again if the process dies before the batch was noted as done.
+    /// With several partitions it is called for each of them so, by a thread of its own.
     /// What it throws, other than an Error that may pass, stops the subscription.
     ///
     ///     bank.subscribe("search", [&](std::span<const varve::RecordedEvent> events) { index.add(events); });
