@@ -360,11 +360,11 @@ class Cluster {
         std::vector<std::string> names{keeper.name()};
         if (builds.next) names.push_back(detail::build_name(keeper.name(), builds.next->number));
         for (const std::string& name : names) {
-            const std::shared_ptr<detail::Follower> follower = keeper.follower(name);
-            if (!follower) continue;
-            const std::optional<Duration> pause = follower->turn({});
-            if (!pause) turn.stopped = follower->status().error;
-            turn.pause = std::min(turn.pause, pause.value_or(0s));
+            for (const std::shared_ptr<detail::Follower>& follower : keeper.followers(name)) {
+                const std::optional<Duration> pause = follower->turn({});
+                if (!pause) turn.stopped = follower->status().error;
+                turn.pause = std::min(turn.pause, pause.value_or(0s));
+            }
         }
         return turn;
     }
@@ -421,15 +421,15 @@ class Cluster {
             detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
             pause_rebuild(keeper, false);
             const Time until = scheduler_.now() + 300s;
-            for (Turn turn{.is_building = true};
-                 turn.is_building || keeper.follower(keeper.name())->status().state != FollowerStatus::State::live;) {
+            const auto status = [&] { return keeper.followers(keeper.name()).front()->status(); };
+            for (Turn turn{.is_building = true}; turn.is_building || status().state != FollowerStatus::State::live;) {
                 turn = take_turns(application, keeper);
                 if (!turn.stopped.empty()) return result_.violations.push_back(turn.stopped);
                 if (scheduler_.now() > until)
                     return result_.violations.push_back(name_of(followed) + " does not come to the end of the events");
                 scheduler_.sleep(std::min(turn.pause, application.locks().beat()));
             }
-            result_.record.followed += static_cast<std::uint64_t>(keeper.follower(keeper.name())->status().events);
+            result_.record.followed += static_cast<std::uint64_t>(status().events);
             if (followed == Followed::folds) {
                 result_.record.rebuilt +=
                     static_cast<std::uint64_t>(detail::parts_of(application).builds(keeper.name()).live.number - 1);
