@@ -432,8 +432,8 @@ void Workload::read_money() {
     }
 }
 
-/// A partition never holds more than notes_max: only the range that was read says so, so phantoms would break it. And no
-/// two notes have one mark.
+/// A partition never holds more than notes_max: only the range that was read says so, so phantoms would break it. And
+/// no two notes have one mark.
 void Workload::notes() {
     const std::string partition = std::to_string(random_.below(std::min<std::uint64_t>(shared_.scale.keys, 3)));
     const std::string name = std::to_string(random_.below(8));

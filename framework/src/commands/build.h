@@ -22,15 +22,17 @@
 //
 //  B1 Who may write. A transaction writes rows of build n for their keeper only if it has read the Builds row, and this
 //     says that n is live, or next, of the keeper's version, and split as the keeper is. It empties them only if n is
-//     replaced, and the row says so before the first row goes. The row is part of what the transaction has read: if it changes, the
-//     transaction does not commit. So an owner who slept through a swap writes nothing, and nobody needs to tell him.
+//     replaced, and the row says so before the first row goes. The row is part of what the transaction has read: if it
+//     changes, the transaction does not commit. So an owner who slept through a swap writes nothing, and nobody needs
+//     to tell him.
 //  B2 What is read. A reader takes all rows from one build, and looks at the Builds row in the same request or after
 //     it: where that does not say that this build is live, it reads again. In a transaction the row is validated with
 //     all the rest. A list of several pages stays in the build that it began in, until that is emptied: then it is
 //     refused. So nobody sees rows of two builds together.
 //  B3 When it changes. The swap is one transaction: it takes the last events into the next build, reads both
-//     builds' checkpoints, and makes the next build live only if no checkpoint of its own is behind one of the live build, and if it has
-//     set no stream aside that the live one has not. So nobody goes back in time, and what was waited for is there.
+//     builds' checkpoints, and makes the next build live only if no checkpoint of its own is behind one of the live
+//     build, and if it has set no stream aside that the live one has not. So nobody goes back in time, and what was
+//     waited for is there.
 //  B4 It never goes back. Numbers are given once; a build that was replaced is never live again, and no build is begun
 //     for a version below the live one.
 //  B5 How it is split. A build has as many partitions as it began with, in whatever program it is kept: who wants

@@ -29,7 +29,8 @@ namespace varve::detail {
 class Keeper {
   public:
     /// ConfigError for options that cannot work, for a version below the live one, for one above it or another number
-    /// of partitions of a projection that cannot be rebuilt, and for another number of a subscription. Where the store does not answer, its first turns find out.
+    /// of partitions of a projection that cannot be rebuilt, and for another number of a subscription. Where
+    /// the store does not answer, its first turns find out.
     Keeper(Application& application, std::atomic<int>& idle, Consumer consumer);
     ~Keeper() { end(); }
     Keeper(const Keeper&) = delete;
