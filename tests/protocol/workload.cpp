@@ -38,7 +38,7 @@ void Workload::one_command() {
         case Record::Theme::money: return random_.chance(0.4) ? read_money() : transfer();
         case Record::Theme::section: return section();
         case Record::Theme::folds:
-            return random_.chance(0.4) ? transfer() : random_.chance(0.5) ? read_folds() : list_folds();
+            return random_.chance(0.4) ? transfer() : random_.chance(0.3) ? read_folds() : list_folds();
         case Record::Theme::nothing: break;
     }
     const std::uint64_t choice = random_.below(100);
@@ -492,7 +492,7 @@ void Workload::read_folds() {
 void Workload::list_folds() {
     const auto seen_before = shared_.record.folds_seen;
     std::map<std::string, std::int64_t> found;
-    PageOptions page{.limit = 1 + random_.below(3)};
+    PageOptions page{.limit = 1};
     try {
         do {
             const RowPage<Fold> rows = app_.rows<Fold>().all(page);
