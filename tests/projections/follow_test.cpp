@@ -211,6 +211,44 @@ struct FollowingByHand : Following {
     }
 };
 
+/// Lets somebody else in where a follower has seen that it has not been there, and asks where the events end.
+struct WhileItBegins final : testing::PassingStore {
+    using PassingStore::PassingStore;
+    store::Position last_change(const std::string& table) override {
+        if (const auto others = std::exchange(in_between, nullptr)) others();
+        return inner().last_change(table);
+    }
+    std::function<void()> in_between;
+};
+
+TEST_F(FollowingByHand, who_begins_at_the_end_leaves_out_nothing_that_another_one_would_not_have_left_out) {
+    Inbox inbox;
+    const auto news = [&] {
+        return detail::Consumer{.name = "news",
+                                .filter = {},
+                                .start_at = StartAt::end,
+                                .options = {},
+                                .project = {},
+                                .handle = std::ref(inbox)};
+    };
+    const auto slow = std::make_shared<WhileItBegins>(store);
+    Application first{store, options()};
+    Application second{slow, options()};
+    std::atomic<int> idle = 0;
+    detail::Follower late{second, idle, news()};
+    slow->in_between = [&] {
+        first.locks().evict("$follower-news", first.locks().inspect("$follower-news").holder.ticket);
+        detail::Follower early{first, idle, news()};
+        early.turn({});
+        deposit(first, "alice", 1);
+    };
+    late.turn({});
+    first.locks().evict("$follower-news", first.locks().inspect("$follower-news").holder.ticket);
+    detail::Follower heir{first, idle, news()};
+    heir.turn({});
+    EXPECT_EQ(inbox.positions().size(), 1u) << "it was there when the first one had begun";
+}
+
 TEST_F(FollowingByHand, says_how_fast_it_is_and_who_has_it) {
     Application owner{store, options()};
     owner.follow<Account>(SumUp{});

@@ -190,9 +190,21 @@ bool Follower::own(const std::stop_token& stop) {
 void Follower::begin(store::Position end) {
     const bool at_the_end = consumer_.start_at == StartAt::end;
     const store::Position first = at_the_end ? end : consumer_.after;
+    Checkpoint begun;
+    begun.position = static_cast<std::int64_t>(first);
+    Checkpoint checkpoint = begun;
     // An end that was not noted, also that of no events, would be another one for the next owner. What a handler does
-    // cannot be undone: so that others who split it otherwise do not begin, it is noted before.
-    if (first > 0 || at_the_end || consumer_.handle) commit({.events = {}, .end = first, .is_last = true});
+    // cannot be undone: so that others who split it otherwise do not begin, it is noted before. Whoever was here first
+    // has begun: another end would leave out what it has not handed over.
+    const auto body = [&](Transaction& tx) {
+        std::optional<Checkpoint> found = checkpoint_of(tx, consumer_);
+        if (planted(PlantedFault::a_subscription_begins_at_the_end_with_each_owner)) found.reset();
+        checkpoint = found.value_or(begun);
+        if (!found) tx.rows<Checkpoint>().put(consumer_.name, checkpoint);
+    };
+    const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || consumer_.handle);
+    if (is_noted) application_.transact(body).value();
+    be_at(std::move(checkpoint));
 }
 
 void Follower::take(const feed::Batch& batch) {
