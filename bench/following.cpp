@@ -152,7 +152,7 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
     };
     if (owner) {
         owner->follow<Account>(SumUp<Total>{});
-        wait(*owner, {});
+        wait(*owner, owner->execute<Account>("first", Deposit{1}).value());
     }
     bank.follow<Account>(SumUp<Total>{});
     wait(bank, bank.execute<Account>("warm", Deposit{1}).value());
