@@ -337,17 +337,7 @@ TEST_F(FollowingInItsOwnTime, each_event_takes_effect_once_whenever_its_owner_di
             for (int i = 0; i < deposits; ++i) last = deposit(bank, i % 2 == 0 ? "alice" : "bob", 1);
         }
         const auto dying = std::make_shared<DyingStore>(store, dies_at, applies);
-        try {
-            Application owner{dying, options()};
-            owner.follow<Account>(SumUp{}, {.batch_max = 5});
-            Application witness{store, options()};
-            while (!dying->is_dead()) {
-                if (turnover(witness).deposits == deposits) return false;
-                std::this_thread::yield();
-            }
-        } catch (const Error&) {
-        }
-        if (!dying->is_dead()) return false;
+        if (!dies_before(deposits, dying, options(), {.batch_max = 5})) return false;
         Application heir{store, options()};
         heir.follow<Account>(SumUp{});
         catch_up(heir, last);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/account.h"
+#include "support/dying_store.h"
 
 #include <varve/commands/follower_status.h>
 #include <varve/testing/manual_clock.h>
@@ -98,6 +99,21 @@ struct Following : ::testing::Test {
         return bank.rows<Turnover>().get(id).value_or(Turnover{});
     }
     static FollowerStatus status(Application& bank) { return bank.followers().front(); }
+    /// Lets an owner sum up until its store dies. False: it had summed up so many deposits before.
+    bool dies_before(std::int64_t deposits, const std::shared_ptr<DyingStore>& dying, const ApplicationOptions& with,
+                     const FollowOptions& how) {
+        try {
+            Application owner{dying, with};
+            owner.follow<Account>(SumUp{}, how);
+            Application witness{store, with};
+            while (!dying->is_dead()) {
+                if (turnover(witness).deposits == deposits) return false;
+                std::this_thread::yield();
+            }
+        } catch (const Error&) {
+        }
+        return dying->is_dead();
+    }
     static FollowerStatus wait_until_stopped(Application& bank, testing::RecordedLog& log) {
         log.wait_for("has stopped");
         while (status(bank).state != FollowerStatus::State::stopped) std::this_thread::yield();

@@ -341,6 +341,32 @@ TEST_F(Following, a_process_that_has_no_partitions_gets_some_of_one_that_has_sev
     EXPECT_EQ(turnover(first), (Turnover{44, 44})) << "each event once";
 }
 
+/// Its wall clock is an hour ahead of all others.
+class ClockAhead final : public Clock {
+  public:
+    Time now() override { return Clock::system().now() + 1h; }
+    SteadyTime steady_now() override { return Clock::system().steady_now(); }
+    void sleep_for(Duration duration, std::stop_token stop) override {
+        Clock::system().sleep_for(duration, std::move(stop));
+    }
+};
+
+TEST_F(Following, a_process_whose_clock_is_ahead_shares_its_partitions_as_well) {
+    ClockAhead ahead;
+    ApplicationOptions with = options();
+    with.runtime = {.clock = ahead, .log = log};
+    Application first{store, with};
+    first.follow<Account>(SumUp{}, in_four);
+    for (const char* account : in_order) deposit(first, account, 1);
+    ASSERT_TRUE(first.wait_for<SumUp>(Receipt{}, patience));
+    Application second{store, options()};
+    second.follow<Account>(SumUp{}, in_four);
+    wait_until([&] { return count_here(second) > 0; });
+    for (const char* account : in_order) deposit(second, account, 1);
+    for (Application* bank : {&first, &second}) EXPECT_TRUE(bank->wait_for<SumUp>(Receipt{}, patience));
+    EXPECT_EQ(turnover(first), (Turnover{8, 8}));
+}
+
 TEST_F(PartitionsStepByStep, go_one_by_one_to_whoever_is_there_when_their_owner_dies) {
     const auto dying = std::make_shared<DyingStore>(store, 400, 0);
     Process owner{dying, world(), SumUp{}, in_four};
@@ -387,17 +413,7 @@ TEST_F(Partitions, take_each_event_once_wherever_their_owner_dies) {
             for (int i = 0; i < deposits; ++i) deposit(bank, in_order[i % 4], 1);
         }
         const auto dying = std::make_shared<DyingStore>(store, dies_at, applies);
-        try {
-            Application owner{dying, options()};
-            owner.follow<Account>(SumUp{}, {.batch_max = 7, .partitions = 4});
-            Application witness{store, options()};
-            while (!dying->is_dead()) {
-                if (turnover(witness).deposits == deposits) return false;
-                std::this_thread::yield();
-            }
-        } catch (const Error&) {
-        }
-        if (!dying->is_dead()) return false;
+        if (!dies_before(deposits, dying, options(), {.batch_max = 7, .partitions = 4})) return false;
         Application heir{store, options()};
         heir.follow<Account>(SumUp{}, in_four);
         catch_up_with(heir, "turnover");

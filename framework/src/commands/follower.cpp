@@ -30,7 +30,6 @@ namespace varve::detail {
 namespace {
 
 constexpr Duration retry_after = std::chrono::seconds{1};
-constexpr Duration queue_time_max = std::chrono::seconds{2};
 constexpr Duration away_for = std::chrono::seconds{2};
 
 Consumer checked(Consumer consumer) {

@@ -63,7 +63,8 @@ class Follower {
     bool is_here() const;
     /// Whether another one may have it: it has not stopped here.
     bool is_elsewhere() const;
-    /// Waits for its lock in the queue for a while, once, so that whoever has it may see that.
+    static constexpr Duration queue_time_max = std::chrono::seconds{2};
+    /// Waits for its lock in the queue for so long, once, so that whoever has it may see that.
     void queue_up() { queues_up_ = true; }
     /// Lets go of it after the batch that it is at, if this process has it, and asks for it again a while later.
     void give_way() { gives_way_ = true; }

@@ -1,5 +1,7 @@
 #include "commands/sharing.h"
 
+#include "locks/stored_lock.h"
+
 #include <algorithm>
 
 namespace varve::detail {
@@ -43,11 +45,14 @@ void Sharing::let_go_of_half_of(std::vector<std::shared_ptr<Follower>> partition
     for (const std::shared_ptr<Follower>& one : partitions) one->give_way();
 }
 
-bool Sharing::is_waited_for(const Follower& partition) const {
-    const Locks::State lock = application_.locks().inspect(partition.lock_name());
-    const Time now = application_.runtime().clock.get().now();
+bool Sharing::is_waited_for(const Follower& partition) {
+    const std::string name = partition.lock_name();
+    const Locks::State lock = application_.locks().inspect(name);
+    const SteadyTime now = application_.runtime().clock.get().steady_now();
     return std::ranges::any_of(lock.queue, [&](const Locks::State::Waiting& one) {
-        return one.ticket != lock.holder.ticket && one.row.expires > now;
+        const store::Key place = locks::queue_key(name, one.ticket);
+        return one.ticket != lock.holder.ticket &&
+               now - sightings_.since(place, one.row.owner, now) < 2 * Follower::queue_time_max;
     });
 }
 

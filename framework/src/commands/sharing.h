@@ -1,6 +1,7 @@
 #pragma once
 
 #include "commands/follower.h"
+#include "store/sightings.h"
 
 #include <varve/commands/application.h>
 
@@ -27,9 +28,12 @@ class Sharing {
     void queue_for_one_of(const std::vector<std::shared_ptr<Follower>>& partitions);
     /// Of these, which are all here.
     void let_go_of_half_of(std::vector<std::shared_ptr<Follower>> partitions);
-    bool is_waited_for(const Follower& partition) const;
+    /// Nobody queues for longer than Follower::queue_time_max: what stands in a queue for twice that is of somebody who
+    /// has died. Their clock may be wrong by any amount.
+    bool is_waited_for(const Follower& partition);
 
     Application& application_;
+    store::Sightings sightings_;
     SteadyTime looks_at_{};
     SteadyTime queues_at_{};
     std::size_t queued_for_ = 0;
