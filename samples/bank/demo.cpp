@@ -178,6 +178,7 @@ class Demo {
         return plan_.load.transfers / plan_.processes + (i < plan_.load.transfers % plan_.processes ? 1 : 0);
     }
 
+    /// The last one while at least a fifth of the transfers are still to be done, so that there is a process to kill.
     bool kill_is_due() const {
         return result_.kills < plan_.kills &&
                ended_ >= (result_.kills + 1) * plan_.load.transfers / (plan_.kills + 1 + plan_.kills / 4);

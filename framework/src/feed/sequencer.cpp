@@ -252,8 +252,11 @@ bool Sequencer::settle() {
     bool has_settled = false;
     std::vector<store::Write> fences;
     for (const auto& [slot, fence] : fences_) fences.push_back(fence);
-    for (const store::WriteAnswer& answer : fences.empty() ? std::vector<store::WriteAnswer>{} : store_.write(fences))
-        has_settled = has_settled || std::holds_alternative<store::Applied>(answer);
+    if (!fences.empty()) {
+        has_settled = std::ranges::any_of(store_.write(fences), [](const store::WriteAnswer& answer) {
+            return std::holds_alternative<store::Applied>(answer);
+        });
+    }
     std::vector<Resolver::Claimed> claimed;
     for (const auto& [key, item] : claimed_) claimed.push_back({key, item});
     const auto report = [&](const Error& error) { this->report(error.what()); };

@@ -33,15 +33,21 @@ using namespace std::chrono_literals;
     _exit(0);
 }
 
+/// Of three tries at most: a stopped process keeps each of them waiting, a busy machine does not.
 template <class Call>
-std::chrono::milliseconds time_of(Call call) {
-    const auto begin = std::chrono::steady_clock::now();
-    call();
-    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin);
+void expect_within(std::chrono::milliseconds most, const std::string& what, Call call) {
+    auto fastest = std::chrono::milliseconds::max();
+    for (int i = 0; i < 3 && fastest >= most; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        call();
+        const auto took = std::chrono::steady_clock::now() - begin;
+        fastest = std::min(fastest, std::chrono::duration_cast<std::chrono::milliseconds>(took));
+    }
+    EXPECT_LT(fastest, most) << what;
 }
 
 // Slow machines take their time; the defects that this is about took seconds more than what was asked for.
-constexpr auto slack = 6s;
+constexpr auto slack = 2s;
 
 TEST(StoppedProcess, keeps_no_reader_waiting_and_writers_no_longer_than_they_asked_for) {
     const ScratchFile file{fast_directory()};
@@ -65,23 +71,22 @@ TEST(StoppedProcess, keeps_no_reader_waiting_and_writers_no_longer_than_they_ask
         ASSERT_TRUE(WIFSTOPPED(status));
         ++stopped;
         SCOPED_TRACE("stopped before call " + std::to_string(call));
-        EXPECT_LT(time_of([&] { EXPECT_TRUE(read_one(*store, account("parent", 1)).has_value()); }), slack);
-        EXPECT_LT(time_of([&] {
-                      const auto other = sqlite::open(options);
-                      EXPECT_TRUE(read_one(*other, account("parent", 1)).has_value());
-                      EXPECT_EQ(other->query({.table = "accounts", .partition = "parent"}).records.size(), 1U);
-                  }),
-                  slack)
-            << "one that comes new";
-        EXPECT_LT(time_of([&] {
-                      const auto answer = write_one(*store, {account("parent", 1), store::Put{{{"call", call}}}});
-                      const auto* const failure = std::get_if<Failure>(&answer);
-                      if (failure == nullptr) return;
-                      ++busy;
-                      EXPECT_EQ(failure->kind, ErrorKind::busy) << failure->message;
-                      EXPECT_FALSE(failure->in_doubt);
-                  }),
-                  options.busy_timeout + slack);
+        expect_within(slack, "a read", [&] { EXPECT_TRUE(read_one(*store, account("parent", 1)).has_value()); });
+        expect_within(slack, "one that comes new", [&] {
+            const auto other = sqlite::open(options);
+            EXPECT_TRUE(read_one(*other, account("parent", 1)).has_value());
+            EXPECT_EQ(other->query({.table = "accounts", .partition = "parent"}).records.size(), 1U);
+        });
+        bool is_busy = false;
+        expect_within(options.busy_timeout + slack, "a write", [&] {
+            const auto answer = write_one(*store, {account("parent", 1), store::Put{{{"call", call}}}});
+            const auto* const failure = std::get_if<Failure>(&answer);
+            if (failure == nullptr) return;
+            is_busy = true;
+            EXPECT_EQ(failure->kind, ErrorKind::busy) << failure->message;
+            EXPECT_FALSE(failure->in_doubt);
+        });
+        if (is_busy) ++busy;
         ASSERT_EQ(kill(child, SIGKILL), 0);
         ASSERT_EQ(waitpid(child, &status, 0), child);
         EXPECT_TRUE(is_applied(write_one(*store, {account("parent", 1), store::Put{{{"call", call}}}}))) << call;
@@ -135,16 +140,15 @@ TEST(StoppedProcess, that_was_marking_the_logs_index_keeps_readers_waiting_no_lo
     store->ensure_table(accounts);
     ASSERT_TRUE(is_applied(write_one(*store, {account("parent", 1), store::Put{}})));
     const pid_t child = stopped_process([&] { lock_and_stop(file.path(), [&] { write_half_a_header(file.path()); }); });
-    EXPECT_LT(time_of([&] {
-                  try {
-                      static_cast<void>(read_one(*store, account("parent", 1)));
-                      ADD_FAILURE() << "the header was whole";
-                  } catch (const Error& error) {
-                      EXPECT_EQ(error.kind(), ErrorKind::busy) << error.what();
-                      EXPECT_NE(std::string{error.what()}.find("300 ms"), std::string::npos) << error.what();
-                  }
-              }),
-              options.busy_timeout + slack);
+    expect_within(options.busy_timeout + slack, "a read", [&] {
+        try {
+            static_cast<void>(read_one(*store, account("parent", 1)));
+            ADD_FAILURE() << "the header was whole";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::busy) << error.what();
+            EXPECT_NE(std::string{error.what()}.find("300 ms"), std::string::npos) << error.what();
+        }
+    });
     end(child);
     EXPECT_TRUE(read_one(*store, account("parent", 1)).has_value()) << "the index is made anew";
 }
@@ -152,7 +156,7 @@ TEST(StoppedProcess, that_was_marking_the_logs_index_keeps_readers_waiting_no_lo
 TEST(StoppedProcess, makes_nobody_wait_twice_where_the_log_is_due_to_begin_anew) {
     const ScratchFile file{fast_directory()};
     Options options = file.options();
-    options.busy_timeout = 6s;
+    options.busy_timeout = 2s;
     const auto store = sqlite::open(options);
     store->ensure_table(accounts);
     const std::string mebibyte(std::size_t{1} << 20, 'x');
@@ -161,12 +165,11 @@ TEST(StoppedProcess, makes_nobody_wait_twice_where_the_log_is_due_to_begin_anew)
         ASSERT_TRUE(is_applied(write_one(*store, {account("parent", version), store::Put{{{"x", mebibyte}}}})));
     }
     const pid_t child = stopped_process([&] { lock_and_stop(file.path(), [] {}); });
-    EXPECT_LT(time_of([&] {
-                  const auto answer = write_one(*store, {account("parent", 1), store::Put{}});
-                  ASSERT_TRUE(std::holds_alternative<Failure>(answer));
-                  EXPECT_EQ(std::get<Failure>(answer).kind, ErrorKind::busy);
-              }),
-              options.busy_timeout * 2 - 200ms);
+    expect_within(options.busy_timeout * 2 - 200ms, "a write", [&] {
+        const auto answer = write_one(*store, {account("parent", 1), store::Put{}});
+        ASSERT_TRUE(std::holds_alternative<Failure>(answer));
+        EXPECT_EQ(std::get<Failure>(answer).kind, ErrorKind::busy);
+    });
     end(child);
     EXPECT_TRUE(is_applied(write_one(*store, {account("parent", 1), store::Put{}})));
 }
