@@ -38,7 +38,8 @@
 //  B5 How it is split. A build has as many partitions as it began with, in whatever program it is kept: who wants
 //     another number begins another build. Where there is nothing yet, that is written down on condition that no
 //     checkpoint is there; and a first checkpoint is written on condition that the row says what its writer takes it
-//     to say (advance.h, checkpoint_of). So two who differ cannot both begin. A subscription has this row, too, if it is split.
+//     to say (advance.h, checkpoint_of). So two who differ cannot both begin. A subscription has this row, too, if it
+//     is split.
 //
 // The follower of a build's partition is a Follower as any other, with a checkpoint, a lock and parked streams of its
 // own, under the name of partition_name(). So it goes on after a crash, has each event once, and one process at a time
