@@ -1,20 +1,14 @@
 #include "feed/sequencer.h"
 
-#include "feed/feed.h"
-#include "support/account.h"
+#include "events/sequenced.h"
 #include "support/dying_store.h"
 #include "support/hooked_store.h"
-#include "support/unordered_store.h"
 #include "transactions/sweeper.h"
 
 #include <varve/testing/counting_store.h>
-#include <varve/testing/manual_world.h>
 #include <varve/testing/seeded_random.h>
 
-#include <algorithm>
 #include <atomic>
-#include <map>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -22,88 +16,6 @@
 
 namespace varve::feed {
 namespace {
-
-using namespace account;
-using namespace std::chrono_literals;
-using namespace transactions;
-
-using Places = std::vector<std::string>;
-
-/// "account-alice/3", in the order of the log.
-Places places(store::ItemStore& store, std::size_t at_a_time = 3) {
-    Places places;
-    const Feed feed{store};
-    store::Position expected = 1;
-    for (Batch batch = feed.read(0, at_a_time); !batch.is_last; batch = feed.read(batch.end, at_a_time)) {
-        for (const RecordedEvent& event : batch.events) {
-            if (event.index > 0) continue;
-            EXPECT_EQ(event.position, expected++);
-            places.push_back(event.stream + "/" + std::to_string(event.version));
-        }
-    }
-    EXPECT_EQ(feed.end(), expected - 1);
-    return places;
-}
-
-std::size_t standing_bells(store::ItemStore& store) {
-    return store.query({.table = bells_table().name, .partition = feed_shard}).records.size();
-}
-
-/// What is committed: the same, in another order.
-Places committed(store::ItemStore& store) {
-    Places slots;
-    store::Scan scan{.table = "events"};
-    do {
-        store::Page page = store.scan(scan);
-        for (const store::Record& record : page.records) {
-            if (is_internal(record.key.partition) || committed_by(record.item) == nullptr) continue;
-            slots.push_back(record.key.partition + "/" + std::to_string(version_of(record.key)));
-        }
-        scan.next = std::move(page.next);
-    } while (scan.next);
-    std::ranges::sort(slots);
-    return slots;
-}
-
-void expect_each_once_in_order(store::ItemStore& store) {
-    const Places seen = places(store);
-    std::map<std::string, Version> last;
-    for (const std::string& place : seen) {
-        const std::string stream = place.substr(0, place.rfind('/'));
-        EXPECT_EQ(place, stream + "/" + std::to_string(++last[stream]));
-    }
-    Places sorted = seen;
-    std::ranges::sort(sorted);
-    EXPECT_EQ(sorted, committed(store));
-}
-
-struct Sequenced : ::testing::Test, testing::ManualWorld {
-    std::shared_ptr<store::ItemStore> memory = open("memory:");
-    std::shared_ptr<store::ItemStore> store = std::make_shared<UnorderedStore>(memory);
-
-    Coordinator coordinator{*store, {.clock = clock}, later, {}, true};
-    Sequencer sequencer{coordinator};
-
-    Sequenced() {
-        store->ensure_table(events_table());
-        ensure_log_tables(*store);
-    }
-    void put_in_order() {
-        while (sequencer.round()) {
-        }
-    }
-    static Receipt deposit(Application& bank, const std::string& id, const CommandOptions& options = {}) {
-        return bank.execute<Account>(id, Deposit{1}, options).value();
-    }
-    static Receipt deposit_together(Application& bank, const std::vector<std::string>& ids) {
-        return bank
-            .transact([&](Transaction& tx) {
-                for (const std::string& id : ids) tx.execute<Account>(id, Deposit{1});
-            })
-            .value();
-    }
-    ApplicationOptions by(Strategy strategy) { return options({.transactions = {.strategy = strategy}}); }
-};
 
 TEST_F(Sequenced, slots_get_their_places_in_the_order_of_their_commits) {
     Application bank{store, options()};
@@ -147,7 +59,7 @@ TEST_F(Sequenced, who_asks_for_one_aggregate_gets_the_same_places) {
 }
 
 TEST_F(Sequenced, the_bell_of_a_dead_writer_goes_with_a_fence_when_its_lease_is_over) {
-    static_cast<void>(store->write(std::vector{ring(bell_of("dead", slot_key("account-a", 1), 0))}));
+    static_cast<void>(store->write(std::vector{ring(bell_of("dead", slot_key("account-a", 1), 0, 1))}));
     put_in_order();
     EXPECT_EQ(standing_bells(*store), 1u) << "it may still write";
     clock.advance(coordinator.options().lease);
@@ -163,7 +75,8 @@ TEST_F(Sequenced, the_bell_of_a_dead_writer_goes_with_a_fence_when_its_lease_is_
 
 TEST_F(Sequenced, two_dead_writers_of_one_slot_do_not_keep_the_others_from_being_put_in_order) {
     const store::Key slot = slot_key("account-a", 1);
-    static_cast<void>(store->write(std::vector{ring(bell_of("dead", slot, 0)), ring(bell_of("dead too", slot, 0))}));
+    static_cast<void>(
+        store->write(std::vector{ring(bell_of("dead", slot, 0, 1)), ring(bell_of("dead too", slot, 0, 1))}));
     put_in_order();
     clock.advance(coordinator.options().lease);
     Application bank{store, options()};
@@ -217,7 +130,7 @@ TEST_F(Sequenced, a_writer_whose_slot_was_fenced_rings_anew_with_its_next_try) {
 TEST_F(Sequenced, a_sequencer_that_sleeps_over_its_watermarks_does_not_lower_them) {
     Application bank{store, options()};
     const auto hooked = std::make_shared<HookedStore>(store);
-    Coordinator sleepy{*hooked, {.clock = clock}, later, {}, true};
+    Coordinator sleepy{*hooked, {.clock = clock}, later, {}, 1};
     Sequencer sleeper{sleepy};
     bool sleeps = true;
     hooked->before_write = [&](std::span<const store::Write> writes) {
@@ -299,7 +212,7 @@ struct LateStore final : testing::PassingStore {
 
 TEST_F(Sequenced, a_slot_of_an_atomic_request_that_shows_a_moment_later_is_waited_for) {
     const auto lagging = std::make_shared<LateStore>(store);
-    Coordinator of_another{*lagging, {.clock = clock}, later, {}, true};
+    Coordinator of_another{*lagging, {.clock = clock}, later, {}, 1};
     Sequencer reads_early{of_another};
     Application bank{store, options()};
     const auto deposits = [&](const CommandOptions& options) {
@@ -326,7 +239,7 @@ TEST_F(Sequenced, a_slot_of_an_atomic_request_that_shows_a_moment_later_is_waite
 }
 
 TEST_F(Sequenced, a_bell_of_an_atomic_request_that_was_refused_waits_for_nothing) {
-    Bell refused = bell_of("refused", slot_key("account-a", 1), 0);
+    Bell refused = bell_of("refused", slot_key("account-a", 1), 0, 1);
     refused.beside = {slot_key("account-b", 1)};
     static_cast<void>(store->write(std::vector{ring(refused)}));
     Application bank{store, options()};
@@ -353,12 +266,13 @@ void run_with(std::uint64_t seed) {
                                         .answer_time_max = 1s}});
     Application{store, by_protocol}.execute<Account>("0", Deposit{1}).value();
     std::map<std::string, std::set<Version>> acknowledged;
+    unsigned shards = 1;
     struct One {
         std::shared_ptr<store::ItemStore> store;
         Coordinator coordinator;
         Sequencer sequencer{coordinator};
         One(std::shared_ptr<store::ItemStore> of, testing::ManualWorld& world)
-            : store(std::move(of)), coordinator(*store, {.clock = world.clock}, world.later, {}, true) {}
+            : store(std::move(of)), coordinator(*store, {.clock = world.clock}, world.later, {}, 1) {}
     };
     std::unique_ptr<One> sequencers[2];
     for (int turn = 0; turn < 40; ++turn) {
@@ -366,7 +280,9 @@ void run_with(std::uint64_t seed) {
             switch (below(5)) {
                 case 0:
                 case 1: {
-                    Application writer{one_that_dies(30), by_protocol};
+                    ApplicationOptions raising = by_protocol;
+                    if (below(8) == 0) raising.feed_shards = shards += static_cast<unsigned>(below(3));
+                    Application writer{one_that_dies(30), raising};
                     for (std::uint64_t i = below(4); i < 4; ++i) {
                         const auto receipt = writer.transact([&](Transaction& tx) {
                             for (std::uint64_t id = below(3), last = below(3); id <= last; ++id)
@@ -443,7 +359,7 @@ TEST(Sequencers, that_run_at_the_same_time_put_each_slot_in_order_once) {
         }
         for (int i = 0; i < 2; ++i) {
             all.emplace_back([&] {
-                Coordinator coordinator{*store, {}, *threads, {}, true};
+                Coordinator coordinator{*store, {}, *threads, {}, 1};
                 Sequencer sequencer{coordinator};
                 while (sequencer.round() || writing > 0 || standing_bells(*store) > 0) {
                 }
@@ -482,7 +398,7 @@ TEST_F(Sequenced, a_round_costs_few_round_trips_for_many_bells) {
     const auto small = std::make_shared<UnorderedStore>(open("memory:?item_bytes_max=409600"));
     Application bank{small, options()};
     const auto counting = std::make_shared<testing::CountingStore>(small);
-    Coordinator counted{*counting, {.clock = clock}, later, {}, true};
+    Coordinator counted{*counting, {.clock = clock}, later, {}, 1};
     Sequencer of_these{counted};
     of_these.round();
     for (int i = 0; i < 100; ++i) deposit(bank, "a" + std::to_string(i));
@@ -494,7 +410,8 @@ TEST_F(Sequenced, a_round_costs_few_round_trips_for_many_bells) {
     counting->reset();
     EXPECT_FALSE(of_these.round());
     EXPECT_EQ(counting->counts().writes, 0u);
-    EXPECT_EQ(counting->counts().queries, 1u) << "an idle one looks for bells";
+    EXPECT_EQ(counting->counts().joint_queries, 1u) << "an idle one looks for bells";
+    EXPECT_EQ(counting->counts().round_trips(), 1u);
 }
 
 TEST_F(Sequenced, a_gap_in_the_log_and_a_slot_that_is_gone_stop_who_reads_and_say_where) {
@@ -514,7 +431,7 @@ TEST_F(Sequenced, a_gap_in_the_log_and_a_slot_that_is_gone_stop_who_reads_and_sa
     const store::Write gone{slot_key("account-c", 1), store::Erase{}};
     static_cast<void>(store->write({&gone, 1}));
     EXPECT_NE(failure().find("names the slot events/account-c/1, and nothing is committed there"), std::string::npos);
-    const store::Write gap{{.table = "feed_log", .partition = feed_shard, .sort = std::int64_t{2}}, store::Erase{}};
+    const store::Write gap{{.table = "feed_log", .partition = "0", .sort = std::int64_t{2}}, store::Erase{}};
     static_cast<void>(store->write({&gap, 1}));
     EXPECT_NE(failure().find("has a gap from 2 to feed_log/0/3"), std::string::npos) << failure();
 }
@@ -523,9 +440,9 @@ TEST_F(Sequenced, what_cannot_be_read_stops_no_other_stream) {
     Application bank{store, options()};
     deposit(bank, "a");
     const std::vector<store::Write> foreign{
-        {{.table = "feed_bells", .partition = feed_shard, .sort = "0"}, store::Put{{{"what", "ever"}}}},
+        {{.table = "feed_bells", .partition = "0", .sort = "0"}, store::Put{{{"what", "ever"}}}},
         {slot_key("account-b", 1), store::Put{{{"state", "unheard of"}}}},
-        ring(bell_of("1", slot_key("account-b", 1), 0))};
+        ring(bell_of("1", slot_key("account-b", 1), 0, 1))};
     static_cast<void>(store->write(foreign));
     put_in_order();
     EXPECT_EQ(places(*store), Places{"account-a/1"});
@@ -546,7 +463,7 @@ TEST_F(Sequenced, a_watermark_that_cannot_be_read_stops_no_other_stream_and_no_s
 
 TEST_F(Sequenced, what_can_never_be_settled_keeps_no_other_bells) {
     const auto hooked = std::make_shared<HookedStore>(store);
-    Coordinator of_another{*hooked, {.clock = clock}, later, {}, true};
+    Coordinator of_another{*hooked, {.clock = clock}, later, {}, 1};
     Sequencer another{of_another};
     Application bank{store, options()};
     deposit(bank, "a");
@@ -557,7 +474,7 @@ TEST_F(Sequenced, what_can_never_be_settled_keeps_no_other_bells) {
                      .priority = clock.now(),
                      .lease_length = {}};
     const store::Key stuck = slot_key("account-b", 1);
-    static_cast<void>(store->write(std::vector{prepare_slot(stuck, 0, dead, {}), ring(bell_of("x", stuck, 0))}));
+    static_cast<void>(store->write(std::vector{prepare_slot(stuck, 0, dead, {}), ring(bell_of("x", stuck, 0, 1))}));
     hooked->after_write = [&](std::span<const store::Write> writes, std::vector<store::WriteAnswer>& answers) {
         for (std::size_t i = 0; i < writes.size(); ++i) {
             if (writes[i].key == stuck) answers[i] = Failure{ErrorKind::invalid, false, "too large"};
@@ -576,27 +493,12 @@ TEST_F(Sequenced, a_piece_of_the_log_fits_into_an_item_whatever_the_streams_are_
     Application bank{small, options()};
     const std::string long_name(500, '\x01');
     for (int i = 0; i < 30; ++i) deposit(bank, long_name + std::to_string(i));
-    Coordinator of_small{*small, {.clock = clock}, later, {}, true};
+    Coordinator of_small{*small, {.clock = clock}, later, {}, 1};
     Sequencer one{of_small};
     while (one.round()) {
     }
     EXPECT_EQ(places(*small).size(), 30u);
     EXPECT_EQ(standing_bells(*small), 0u);
-}
-
-TEST(WhetherEventsAreFollowed, is_said_once_for_a_store) {
-    const auto made = [](const std::shared_ptr<store::ItemStore>& store, std::optional<bool> feed) {
-        const Application application{store, {.sweep = false, .feed = feed}};
-        return are_commits_announced(*store);
-    };
-    const auto without = std::make_shared<UnorderedStore>(open("memory:"));
-    EXPECT_FALSE(made(without, false));
-    EXPECT_FALSE(made(without, std::nullopt));
-    EXPECT_TRUE(made(without, true));
-    EXPECT_TRUE(made(without, std::nullopt));
-    EXPECT_THROW(made(without, false), ConfigError);
-    EXPECT_TRUE(made(std::make_shared<UnorderedStore>(open("memory:")), std::nullopt));
-    EXPECT_FALSE(made(open("memory:"), true)) << "its order is its own";
 }
 
 }  // namespace

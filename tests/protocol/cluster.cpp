@@ -83,6 +83,8 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) followers.push_back(followed[left % 2]);
     rebuild = pick(0.0, 0.1, 0.3);
     if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
+    shards = pick(1u, 1u, 3u, 8u);
+    if (no_changes && random.chance(0.4)) shards_later = shards + pick(1u, 2u, 20u);
 }
 
 namespace {
@@ -184,12 +186,13 @@ class Cluster {
         return process;
     }
 
-    ApplicationOptions options(Process& process) {
+    ApplicationOptions options(Process& process, std::optional<unsigned> shards = {}) {
         transactions::Options transactions = settings_.transactions;
         if (process.random.chance(0.5)) transactions.strategy = transactions::Strategy::protocol;
         return {.escalation = settings_.escalation,
                 .transactions = transactions,
                 .sweep = false,
+                .feed_shards = shards,
                 .locks = {.time_to_live = settings_.scale.lock_time_to_live, .heartbeat_thread = false},
                 .runtime = {process.clock, process.random, quiet_},
                 .executor = &process.executor};
@@ -245,7 +248,7 @@ class Cluster {
         network_.set_rates({});
         scheduler_.spawn([this] {
             const auto process = start();
-            Application application{process->store, options(*process)};
+            Application application{process->store, options(*process, settings_.shards)};
             Workload::use_tables(application, settings_.scale);
             use_following_tables(application);
             Workload::set_up(application, settings_.scale);
@@ -254,19 +257,28 @@ class Cluster {
         network_.set_rates(settings_.faults);
     }
 
+    Workload workload_of(Application& application, Process& process, std::uint64_t seat) {
+        Workload::use_tables(application, settings_.scale);
+        const Workload::Shared shared{.scale = settings_.scale,
+                                      .record = result_.record,
+                                      .moment = [this] { return ++moments_; },
+                                      .next_operation = [this] { return ++operations_; },
+                                      .sleep = [this](Duration time) { scheduler_.sleep(time); }};
+        return Workload{application, shared, process.random, static_cast<std::int64_t>(seat)};
+    }
+
+    /// Commands of one process after another. Every other client ends one in the middle, and the next one raises the
+    /// number of shards, while others go on with the old one.
     void client(std::uint64_t seat) {
+        const bool raises = settings_.shards_later > 0 && seat % 2 == 0;
         for (unsigned left = settings_.commands; left > 0;) {
             const auto process = start();
+            const bool is_later = raises && left <= settings_.commands / 2;
             try {
-                Application application{process->store, options(*process)};
-                Workload::use_tables(application, settings_.scale);
-                const Workload::Shared shared{.scale = settings_.scale,
-                                              .record = result_.record,
-                                              .moment = [this] { return ++moments_; },
-                                              .next_operation = [this] { return ++operations_; },
-                                              .sleep = [this](Duration time) { scheduler_.sleep(time); }};
-                Workload workload{application, shared, process->random, static_cast<std::int64_t>(seat)};
-                while (left > 0) {
+                Application application{
+                    process->store, options(*process, is_later ? std::optional{settings_.shards_later} : std::nullopt)};
+                Workload workload = workload_of(application, *process, seat);
+                for (const unsigned end = raises && !is_later ? settings_.commands / 2 : 0; left > end;) {
                     --left;
                     workload.one_command();
                     scheduler_.sleep(
@@ -394,6 +406,10 @@ class Cluster {
     void put_in_order(Application& application) {
         if (!settings_.no_changes) return;
         feed::Sequencer sequencer{coordinator_of(application)};
+        put_in_order(sequencer);
+    }
+
+    void put_in_order(feed::Sequencer& sequencer) {
         const Time began = scheduler_.now();
         do {
             while (sequencer.round()) {
@@ -402,6 +418,19 @@ class Cluster {
             if (scheduler_.now() > began + 120s)
                 return result_.violations.push_back("bells that nobody answers stand after 120 s of quiet");
         } while (!ledger_->contents({transactions::bells_table().name}).empty());
+    }
+
+    /// Somebody else raises the number of shards, and commits, while this sequencer is at work.
+    void put_in_order_what_comes_in_new_shards(Application& application) {
+        if (settings_.shards_later == 0) return;
+        feed::Sequencer sequencer{coordinator_of(application)};
+        while (sequencer.round()) {
+        }
+        const auto process = start();
+        Application raising{process->store, options(*process, settings_.shards_later + 1)};
+        Workload workload = workload_of(raising, *process, settings_.clients);
+        for (int i = 0; i < 5; ++i) workload.one_command();
+        put_in_order(sequencer);
     }
 
     /// Lets another one in while the owner still works.
@@ -472,6 +501,7 @@ class Cluster {
                         .random = testing::SeededRandom{settings_.seed}};
         Application application{process.store, options(process)};
         Workload::use_tables(application, settings_.scale);
+        put_in_order_what_comes_in_new_shards(application);
         put_in_order(application);
         if (settings_.no_changes) {
             for (std::string& line : judge_log(*ledger_, result_.record)) result_.violations.push_back(std::move(line));

@@ -23,6 +23,8 @@ struct Settings {
     std::uint64_t clients;
     std::uint64_t sweepers;
     std::uint64_t sequencers = 0;     ///< where the store keeps no order of changes
+    unsigned shards = 1;              ///< in which bells stand, in the beginning
+    unsigned shards_later = 0;        ///< to which some processes raise them; 0: nobody does
     std::vector<Followed> followers;  ///< what each process that follows does
     double rebuild = 0;               ///< probability, at each turn of who keeps rows that can be made anew
     unsigned commands;                ///< of each client

@@ -93,6 +93,7 @@ std::string_view name_of(PlantedFault fault) {
         case PlantedFault::a_watermark_is_lowered: return "a watermark is lowered";
         case PlantedFault::the_log_is_written_over: return "the log is written over";
         case PlantedFault::a_sequencer_that_was_refused_goes_on: return "a sequencer that was refused goes on";
+        case PlantedFault::a_sequencer_does_not_learn_of_new_shards: return "a sequencer does not learn of new shards";
         case PlantedFault::what_is_undecided_is_put_in_order: return "what is undecided is put in order";
         case PlantedFault::a_build_becomes_live_that_is_behind: return "a build becomes live that is behind";
         case PlantedFault::a_reader_does_not_look_whether_its_build_is_still_live:

@@ -42,6 +42,10 @@ const ApplicationOptions& checked(const ApplicationOptions& options) {
             "ApplicationOptions::sweep_interval is 0 s: the sweeper would ask the store without a pause; to have none, "
             "set sweep to false");
     }
+    if (const unsigned shards = options.feed_shards.value_or(1); shards == 0 || shards > bell_shards_max) {
+        throw ConfigError("ApplicationOptions::feed_shards is " + std::to_string(shards) + "; give it 1 to " +
+                          std::to_string(bell_shards_max));
+    }
     return options;
 }
 
@@ -52,10 +56,10 @@ store::ItemStore& prepared(store::ItemStore& store) {
     return store;
 }
 
-bool announced(store::ItemStore& store, std::optional<bool> wanted) {
-    const bool announced = decide_on_announcing(store, wanted);
-    if (announced) feed::ensure_log_tables(store);
-    return announced;
+unsigned decided_bell_shards(store::ItemStore& store, const ApplicationOptions& options) {
+    const unsigned shards = decide_on_bells(store, {.announced = options.feed, .shards = options.feed_shards});
+    if (shards > 0) feed::ensure_log_tables(store);
+    return shards;
 }
 
 /// Puts slots in order for all processes, while this one has the lock.
@@ -132,7 +136,8 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
       options(checked(with)),
       threads(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
       executor(options.executor ? *options.executor : *threads),
-      coordinator(prepared(*store), options.runtime, executor, options.transactions, announced(*store, options.feed)),
+      coordinator(prepared(*store), options.runtime, executor, options.transactions,
+                  decided_bell_shards(*store, options)),
       locks(store, options.locks, options.runtime),
       turns(store, {.time_to_live = options.transactions.lease, .heartbeat_thread = false}, options.runtime),
       row_tables(coordinator, options.transactions.retention / 4),

@@ -58,6 +58,7 @@ enum class PlantedFault {
     a_watermark_is_lowered,
     the_log_is_written_over,
     a_sequencer_that_was_refused_goes_on,
+    a_sequencer_does_not_learn_of_new_shards,
     what_is_undecided_is_put_in_order,
     a_build_becomes_live_that_is_behind,
     a_reader_does_not_look_whether_its_build_is_still_live,

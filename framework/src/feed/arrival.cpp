@@ -15,12 +15,19 @@ Arrival::Arrival(store::ItemStore& store, const std::vector<store::Key>& slots) 
         version = std::max(version, version_of(slot));
     }
     if (!slots.empty()) return;
-    store::Query query{.table = bells_table().name, .partition = feed_shard};
-    do {
-        store::Page page = store.query(query);
-        for (store::Record& record : page.records) bells_.push_back(std::move(record.key));
-        query.next = std::move(page.next);
-    } while (query.next);
+    // Whoever rang in a shard has known of it, so this finds all shards that anybody has rung in before.
+    std::vector<store::Query> queries;
+    for (unsigned shard = 0, shards = bell_shards(store); shard < shards; ++shard) queries.push_back(bells_in(shard));
+    while (!queries.empty()) {
+        std::vector<store::Query> more;
+        std::size_t i = 0;
+        for (store::Page& page : store.read_together({}, queries).pages) {
+            for (store::Record& record : page.records) bells_.push_back(std::move(record.key));
+            store::Query& query = queries[i++];
+            if ((query.next = std::move(page.next))) more.push_back(std::move(query));
+        }
+        queries = std::move(more);
+    }
 }
 
 bool Arrival::is_complete() {

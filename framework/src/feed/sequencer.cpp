@@ -16,9 +16,15 @@ using namespace transactions;
 
 namespace {
 
+/// As many of all shards that have more, and as many of the others.
 constexpr std::size_t bells_at_a_time = 200;
+constexpr Duration asks_for_shards_after = std::chrono::seconds{1};
 constexpr std::size_t watermarks_known_max = 50'000;
 constexpr std::size_t reported_max = 1'000;
+
+bool is_begun(const std::optional<std::string>& next_page) {
+    return next_page.has_value();
+}
 
 bool is_followed(const store::Key& slot) {
     return slot.table == events_table().name && !is_internal(slot.partition);
@@ -33,8 +39,9 @@ bool Sequencer::round() {
     has_more_ = false;
     try {
         if (!end_) begin_anew();
+        const std::size_t shards = next_pages_.size();
         std::vector<Standing> standing = bells();
-        const bool more = next_page_.has_value();
+        const bool more = std::ranges::any_of(next_pages_, is_begun) || next_pages_.size() > shards;
         return (!standing.empty() && work(std::move(standing))) || more;
     } catch (...) {
         end_.reset();
@@ -53,18 +60,50 @@ void Sequencer::begin_anew() {
 }
 
 std::vector<Sequencer::Standing> Sequencer::bells() {
-    store::Page page = store_.query(
-        {.table = bells_table().name, .partition = feed_shard, .limit = bells_at_a_time, .next = next_page_});
-    next_page_ = std::move(page.next);
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
+    std::vector<store::Key> setting;
+    if (now >= asks_for_shards_at_) setting.push_back(feed_setting_key());
+    store::FoundTogether found = store_.read_together(setting, next_pages());
     std::vector<Standing> bells;
-    for (const store::Record& record : page.records) {
-        try {
-            bells.push_back({.bell = decode_bell(record.key, record.item)});
-        } catch (const CorruptionError& error) {
-            report(error.what());
+    for (std::size_t shard = 0; shard < found.pages.size(); ++shard) {
+        store::Page& page = found.pages[shard];
+        next_pages_[shard] = std::move(page.next);
+        for (const store::Record& record : page.records) {
+            try {
+                bells.push_back({.bell = decode_bell(record.key, record.item)});
+            } catch (const CorruptionError& error) {
+                report(error.what());
+            }
         }
     }
+    if (!setting.empty()) {
+        learn_shards(found.items.front());
+        asks_for_shards_at_ = now + asks_for_shards_after;
+    }
     return bells;
+}
+
+std::vector<store::Query> Sequencer::next_pages() const {
+    const auto share = [](std::size_t shards) { return (bells_at_a_time + shards - 1) / shards; };
+    const auto with_more = static_cast<std::size_t>(std::ranges::count_if(next_pages_, is_begun));
+    std::vector<store::Query> queries;
+    for (const std::optional<std::string>& next : next_pages_) {
+        store::Query query = bells_in(static_cast<unsigned>(queries.size()));
+        query.limit = share(next ? with_more : next_pages_.size());
+        query.next = next;
+        queries.push_back(std::move(query));
+    }
+    return queries;
+}
+
+void Sequencer::learn_shards(const std::optional<store::Item>& setting) {
+    if (planted(PlantedFault::a_sequencer_does_not_learn_of_new_shards)) return;
+    try {
+        const std::size_t shards = bell_shards(setting).value_or(0);
+        if (shards > next_pages_.size()) next_pages_.resize(shards);
+    } catch (const CorruptionError& error) {
+        report(error.what());  // those that are known go on
+    }
 }
 
 bool Sequencer::work(std::vector<Standing> bells) {

@@ -31,10 +31,10 @@ namespace varve::feed {
 class Sequencer {
   public:
     explicit Sequencer(transactions::Coordinator& coordinator)
-        : coordinator_(coordinator), store_(coordinator.store()) {}
+        : coordinator_(coordinator), store_(coordinator.store()), next_pages_(coordinator.bell_shards()) {}
 
-    /// Reads a page of bells and does what they ask for; costs about six round trips, however many they are. Whether
-    /// there may be more to do at once. Errors: those of the store, after any of which it begins anew.
+    /// Reads a page of bells of each shard and does what they ask for; costs about six round trips, however many they
+    /// are. Whether there may be more to do at once. Errors: those of the store, after any of which it begins anew.
     bool round();
 
     /// Slots that it has put into the log.
@@ -52,6 +52,9 @@ class Sequencer {
     void begin_anew();
     bool work(std::vector<Standing> bells);
     std::vector<Standing> bells();
+    std::vector<store::Query> next_pages() const;
+    /// Of shards that others have added.
+    void learn_shards(const std::optional<store::Item>& setting);
     void look_at(Standing& standing, std::optional<store::Item> item);
     void read_watermarks(const std::vector<Standing>& bells);
     bool is_logged(const store::Key& slot) const;
@@ -72,7 +75,8 @@ class Sequencer {
     store::Sightings sightings_;
     std::optional<store::Position> end_;  // of the log, whose last piece is in the watermarks; nullopt: not known
     std::map<std::string, transactions::Version> watermarks_;  // those known, exactly as long as end_ is
-    std::optional<std::string> next_page_;
+    std::vector<std::optional<std::string>> next_pages_;       // of each shard; nullopt: it begins with its first bell
+    SteadyTime asks_for_shards_at_ = SteadyTime::min();
     std::uint64_t logged_ = 0;
     std::set<std::string> reported_;
 

@@ -8,6 +8,7 @@
 #include <varve/core/error.h>
 #include <varve/core/fnv1a.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace varve::transactions {
@@ -18,6 +19,7 @@ constexpr const char* version_attribute = "version";
 constexpr const char* epoch_attribute = "epoch";
 constexpr const char* beside_attribute = "beside";
 constexpr const char* announced_attribute = "announced";
+constexpr const char* shards_attribute = "shards";
 
 store::Item item_of(const Bell& bell) {
     VARVE_ASSERT(bell.slot.table == events_table().name, "what is announced are slots");
@@ -29,18 +31,27 @@ store::Item item_of(const Bell& bell) {
 }
 
 store::Key key_of(const Bell& bell) {
-    return {bells_table().name, feed_shard, bell.name};
+    return {bells_table().name, bell.shard, bell.name};
 }
 
-store::Key setting_key() {
-    return {system_table().name, "feed"};
+std::string shard_of(const std::string& name, unsigned shards) {
+    VARVE_ASSERT(shards >= 1 && shards <= bell_shards_max, "whoever rings knows in how many shards");
+    return std::to_string(fnv1a(name) % shards);
 }
 
-std::optional<bool> setting(const std::optional<store::Item>& item) {
-    if (!item) return std::nullopt;
-    const std::int64_t* announced = integer_of(setting_key(), *item, announced_attribute, {0, 1});
-    if (announced == nullptr) throw_damaged(setting_key(), "does not say whether commits are announced");
-    return *announced == 1;
+store::Item setting(unsigned shards) {
+    store::Item item{{announced_attribute, std::int64_t{shards > 0}}};
+    if (shards > 1) item.emplace(shards_attribute, std::int64_t{shards});
+    return item;
+}
+
+/// That the item still says what was found.
+store::Condition says(const std::optional<unsigned>& found) {
+    if (!found) return !store::item_exists();
+    if (*found == 0) return store::equals(announced_attribute, std::int64_t{0});
+    store::Condition as_many = store::equals(shards_attribute, std::int64_t{*found});
+    if (*found == 1) as_many = std::move(as_many) || !store::exists(shards_attribute);
+    return store::equals(announced_attribute, std::int64_t{1}) && std::move(as_many);
 }
 
 }  // namespace
@@ -51,13 +62,19 @@ const store::TableSchema& bells_table() {
     return schema;
 }
 
-Bell bell_of(const std::string& tx, store::Key slot, Epoch epoch) {
-    return {.name = tx + "@" + std::to_string(epoch), .slot = std::move(slot), .epoch = epoch};
+store::Query bells_in(unsigned number) {
+    return {.table = bells_table().name, .partition = std::to_string(number)};
 }
 
-Bell bell_for(const std::string& tx, store::Key slot) {
+Bell bell_of(const std::string& tx, store::Key slot, Epoch epoch, unsigned shards) {
+    const std::string name = tx + "@" + std::to_string(epoch);
+    return {.name = name, .shard = shard_of(name, shards), .slot = std::move(slot), .epoch = epoch};
+}
+
+Bell bell_for(const std::string& tx, store::Key slot, unsigned shards) {
     // A transaction has one slot of a stream.
-    return {.name = tx + "@" + std::to_string(fnv1a(slot.partition)) + "?", .slot = std::move(slot)};
+    const std::string name = tx + "@" + std::to_string(fnv1a(slot.partition)) + "?";
+    return {.name = name, .shard = shard_of(name, shards), .slot = std::move(slot)};
 }
 
 std::string_view tx_of(const Bell& bell) {
@@ -84,6 +101,7 @@ Bell decode_bell(const store::Key& key, const store::Item& item) {
     if (name == nullptr || stream == nullptr || version == nullptr || epoch == nullptr)
         throw_damaged(key, "announces no slot");
     return {.name = *name,
+            .shard = key.partition,
             .slot = slot_key(*stream, *version),
             .epoch = *epoch,
             .beside = beside == nullptr ? std::vector<store::Key>{} : decode_participants(key, *beside)};
@@ -111,31 +129,54 @@ store::Write raise_watermark(std::string stream, Version version) {
     return {watermark_key(std::move(stream)), store::Put{{{version_attribute, version}}}, std::move(is_higher)};
 }
 
-bool are_commits_announced(store::ItemStore& store) {
-    if (store.capabilities().ordered_changes) return false;
-    const store::Key key = setting_key();
-    store.ensure_table(system_table());
-    return setting(store.read({&key, 1}).front()).value_or(false);
+store::Key feed_setting_key() {
+    return {system_table().name, "feed"};
 }
 
-bool decide_on_announcing(store::ItemStore& store, std::optional<bool> wanted) {
-    if (store.capabilities().ordered_changes) return false;
-    const store::Key key = setting_key();
+std::optional<unsigned> bell_shards(const std::optional<store::Item>& setting) {
+    if (!setting) return std::nullopt;
+    const store::Key key = feed_setting_key();
+    const std::int64_t* announced = integer_of(key, *setting, announced_attribute, {0, 1});
+    if (announced == nullptr) throw_damaged(key, "does not say whether commits are announced");
+    const std::int64_t* shards = integer_of(key, *setting, shards_attribute, {1, bell_shards_max});
+    if (*announced == 0) return 0;
+    return shards == nullptr ? 1 : static_cast<unsigned>(*shards);
+}
+
+unsigned bell_shards(store::ItemStore& store) {
+    if (store.capabilities().ordered_changes) return 0;
+    const store::Key key = feed_setting_key();
+    store.ensure_table(system_table());
+    return bell_shards(store.read({&key, 1}).front()).value_or(0);
+}
+
+unsigned decide_on_bells(store::ItemStore& store, const WantedBells& wanted) {
+    if (store.capabilities().ordered_changes) return 0;
+    const store::Key key = feed_setting_key();
     store.ensure_table(system_table());
     for (;;) {
-        const std::optional<bool> found = setting(store.read({&key, 1}).front());
-        if (found && *found && wanted == false) {
+        const std::optional<unsigned> found = bell_shards(store.read({&key, 1}).front());
+        const unsigned there = found.value_or(0);
+        if (there > 0 && wanted.announced == false) {
             throw ConfigError(
                 "ApplicationOptions::feed is false, and commits to this store are announced to those who follow its "
                 "events; leave the option out, or use a store of its own");
         }
-        if (found && (*found || !wanted.value_or(false))) return *found;
-        const bool decided = wanted.value_or(true);
-        const store::Write write{key, store::Put{{{announced_attribute, std::int64_t{decided}}}},
-                                 found ? store::equals(announced_attribute, std::int64_t{0}) : !store::item_exists()};
+        const bool announced = wanted.announced.value_or(found != 0u);
+        const unsigned shards = announced ? wanted.shards.value_or(std::max(there, 1u)) : 0;
+        if (shards < there) {
+            throw ConfigError("ApplicationOptions::feed_shards is " + std::to_string(shards) + ", and this store has " +
+                              std::to_string(there) +
+                              " shards already, each of which may hold what is not in order yet: the number can only "
+                              "grow. Leave the option out, or give it at least " +
+                              std::to_string(there));
+        }
+        if (found == shards) return shards;
+        const store::Write write{key, store::Put{setting(shards)}, says(found)};
         const store::WriteAnswer answer = store.write({&write, 1}).front();
-        if (const auto* failure = std::get_if<Failure>(&answer)) raise({failure->kind, false, failure->message});
-        if (std::holds_alternative<store::Applied>(answer)) return decided;
+        if (const auto* failure = std::get_if<Failure>(&answer))
+            raise_certain(*failure);  // to begin again does no harm
+        if (std::holds_alternative<store::Applied>(answer)) return shards;
     }
 }
 

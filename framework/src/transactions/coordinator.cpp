@@ -33,12 +33,12 @@ Options checked(const Options& options) {
 }  // namespace
 
 Coordinator::Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options,
-                         bool announces)
+                         unsigned bell_shards)
     : store_(store),
       capabilities_(store.capabilities()),
       runtime_(runtime),
       options_(checked(options)),
-      announces_(announces),
+      bell_shards_(bell_shards),
       resolver_(store, runtime, options, metrics_),
       reader_(store, resolver_, runtime),
       finaliser_(std::make_unique<Finaliser>(store, background, runtime, options)),
@@ -60,9 +60,9 @@ Verdict Coordinator::resolve(const TransactionHandle& transaction) {
 }
 
 void Coordinator::announce(const std::string& tx, std::span<const store::Key> slots) {
-    if (!announces_ || slots.empty()) return;
+    if (!announces() || slots.empty()) return;
     std::vector<store::Write> bells;
-    for (const store::Key& slot : slots) bells.push_back(ring(bell_for(tx, slot)));
+    for (const store::Key& slot : slots) bells.push_back(ring(bell_for(tx, slot, bell_shards_)));
     for (const store::WriteAnswer& answer : store_.write(bells)) {
         if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
     }

@@ -44,10 +44,10 @@ struct Conflict {
 /// be drained before the Coordinator is destroyed.
 class Coordinator {
   public:
-    /// `announces`: whether commits are announced (bell.h). ConfigError that names the option if one cannot work
-    /// (options.h).
+    /// `bell_shards`: in how many shards commits are announced; 0: they are not (bell.h). ConfigError that names the
+    /// option if one cannot work (options.h).
     Coordinator(store::ItemStore& store, Runtime runtime, Executor& background, Options options,
-                bool announces = false);
+                unsigned bell_shards = 0);
     ~Coordinator();
 
     /// Settles a transaction whose outcome its owner could not learn (InDoubtError::handle): it is committed, or
@@ -85,7 +85,8 @@ class Coordinator {
     /// order of changes, what is left of them shows up there, and a committed slot that is written again would come
     /// behind its successors.
     bool marks_done() const;
-    bool announces() const { return announces_; }
+    bool announces() const { return bell_shards_ > 0; }
+    unsigned bell_shards() const { return bell_shards_; }
     Metrics& metrics() { return metrics_; }
 
   private:
@@ -95,7 +96,7 @@ class Coordinator {
     const store::Capabilities capabilities_;
     Runtime runtime_;
     Options options_;
-    const bool announces_;
+    const unsigned bell_shards_;
     Metrics metrics_;
     Resolver resolver_;
     Reader reader_;

@@ -90,7 +90,7 @@ void Sweeper::Scans::announce(const std::vector<store::Record>& slots) {
     for (const auto& [stream, slot] : last) {
         try {
             if (version_of(slot->key) > watermark(keys[i], watermarks[i]))
-                bells.push_back(ring(bell_for(*committed_by(slot->item), slot->key)));
+                bells.push_back(ring(bell_for(*committed_by(slot->item), slot->key, coordinator_.bell_shards())));
         } catch (const CorruptionError& error) {
             coordinator_.runtime().log.get().write(
                 LogLevel::error, std::string{"whether a stream has been announced is not known: "} + error.what());

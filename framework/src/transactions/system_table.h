@@ -10,7 +10,7 @@ namespace varve::transactions {
 ///
 ///     "format"          varve_format: the version of all stored forms, an integer
 ///     "sweeper/TABLE"   position: up to here the table's changes hold nothing unsettled
-///     "feed"            announced: 1 if commits are announced (bell.h), 0 if not
+///     "feed"            announced: 1 if commits are announced (bell.h), 0 if not; shards: in how many; absent: 1
 ///     "collector/TABLE" position: up to here they hold no tombstone
 const store::TableSchema& system_table();
 

@@ -68,6 +68,10 @@ struct ApplicationOptions {
     /// nullopt: as the store says, a new one: yes. True: also where it was no. False: ConfigError where it is yes. In
     /// stores that keep an order it means nothing.
     std::optional<bool> feed = {};
+    /// Over how many partitions such a store spreads what commands announce, 1 to 64: where one takes too few writes a
+    /// second (docs/feed.md). Kept with the store; nullopt: as it says, a new one: 1. A larger number than the store's
+    /// raises it for all, who may go on meanwhile; a smaller one: ConfigError. Like `feed`, it means nothing elsewhere.
+    std::optional<unsigned> feed_shards = {};
     std::size_t background_threads = 2;  ///< they finalise after the acknowledgement
     /// How much memory the last states of aggregates may take. With the state in memory a command need not read before
     /// it writes (docs/hot-aggregates.md). 0: no state is kept; each command and each load reads the whole stream.

@@ -131,13 +131,13 @@ store::Item Committer::payload(const Participant& participant) const {
 }
 
 bool Committer::is_announced() const {
-    if (!coordinator_.announces_) return false;
+    if (!coordinator_.announces()) return false;
     const auto is_followed = [](const auto& slot) { return !is_internal(slot.key.partition); };
     return std::ranges::any_of(plan_.slots, is_followed) || std::ranges::any_of(plan_.held, is_followed);
 }
 
 store::Write Committer::bell() const {
-    Bell bell = bell_of(claim_.tx, primary().key, primary().epoch);
+    Bell bell = bell_of(claim_.tx, primary().key, primary().epoch, coordinator_.bell_shards_);
     for (std::size_t i = 1; i < participants_.size() && asked_by_ == Path::native; ++i) {
         const store::Key& key = participants_[i].key;
         if (key.table == events_table().name && !is_internal(key.partition)) bell.beside.push_back(key);
