@@ -9,7 +9,7 @@
 namespace bench {
 
 /// As far away as a store in the network: each request takes a while, any number of them at the same time.
-class DelayedStore final : public varve::store::ItemStore {
+class DelayedStore : public varve::store::ItemStore {
   public:
     DelayedStore(std::shared_ptr<varve::store::ItemStore> inner, std::chrono::microseconds delay)
         : inner_(std::move(inner)), delay_(delay) {}
@@ -22,6 +22,10 @@ class DelayedStore final : public varve::store::ItemStore {
         return wait(), inner_->write(writes);
     }
     varve::store::Page query(const varve::store::Query& query) override { return wait(), inner_->query(query); }
+    varve::store::FoundTogether read_together(std::span<const varve::store::Key> keys,
+                                              std::span<const varve::store::Query> queries) override {
+        return wait(), inner_->read_together(keys, queries);
+    }
     varve::store::Page scan(const varve::store::Scan& scan) override { return wait(), inner_->scan(scan); }
     varve::store::Capabilities capabilities() const override { return inner_->capabilities(); }
     std::vector<varve::store::Change> changes(const std::string& table, varve::store::Position after,

@@ -1,5 +1,8 @@
 #include "account.h"
+#include "delayed_store.h"
+#include "feed/sequencer.h"
 #include "figures.h"
+#include "transactions/coordinator.h"
 
 #include <varve/commands/follower_status.h>
 #include <varve/store/item_store.h>
@@ -170,6 +173,48 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
     return figure;
 }
 
+/// Keeps no order of changes, as DynamoDB.
+struct UnorderedStore final : DelayedStore {
+    using DelayedStore::DelayedStore;
+    varve::store::Capabilities capabilities() const override {
+        varve::store::Capabilities less = DelayedStore::capabilities();
+        less.ordered_changes = false;
+        less.item_bytes_max = 400 << 10;
+        return less;
+    }
+};
+
+/// How fast a sequencer puts in order what stands in so many shards: one slot of each of 10,000 streams.
+double put_in_order(unsigned shards) {
+    constexpr int slots = 10'000;
+    const std::shared_ptr<varve::store::ItemStore> memory = varve::open("memory:");
+    {
+        varve::Application bank{std::make_shared<UnorderedStore>(memory, std::chrono::microseconds{0}),
+                                {.sweep = false, .feed_shards = shards}};
+        for (int id = 0; id < slots; ++id) bank.append<Account>(std::to_string(id), {Deposited{1}}).value();
+    }
+    UnorderedStore far_away{memory, std::chrono::milliseconds{5}};
+    const auto executor = varve::make_thread_executor(1, {});
+    varve::transactions::Coordinator coordinator{far_away, {}, *executor, {}, shards};
+    varve::feed::Sequencer sequencer{coordinator};
+    const double taken = seconds([&] {
+        while (sequencer.round()) {
+        }
+    });
+    if (sequencer.logged() != slots) throw std::runtime_error("some were not put in order");
+    return slots / taken;
+}
+
+Figure put_in_order_in(const Plan& plan, unsigned shards) {
+    Figure figure{.name = "delayed_5ms_put_in_order_in_" + std::to_string(shards) + "_shards",
+                  .unit = "commits/s",
+                  .raw = "the same in one shard"};
+    if (plan.wants(figure.name))
+        measure(
+            figure, [&] { return put_in_order(shards); }, [] { return put_in_order(1); });
+    return figure;
+}
+
 }  // namespace
 
 Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url) {
@@ -190,6 +235,7 @@ std::vector<Figure> following(const Plan& plan) {
         const auto file = plan.folder / (across ? "lag_across.db" : "lag.db");
         figures.push_back(lag(plan, "sqlite", "sqlite:" + file.string(), across));
     }
+    for (const unsigned shards : {8u, 64u}) figures.push_back(put_in_order_in(plan, shards));
     std::erase_if(figures, [&](const Figure& figure) { return !plan.wants(figure.name); });
     return figures;
 }

@@ -77,6 +77,22 @@ TEST_F(Following, works_as_well_where_the_store_keeps_no_order_of_changes) {
     EXPECT_EQ(log.text(), "");
 }
 
+TEST_F(Following, sees_what_another_application_announces_in_shards_that_it_has_added) {
+    store = std::make_shared<UnorderedStore>(store);
+    Application bank{store, options()};
+    bank.follow<Account>(SumUp{});
+    ASSERT_TRUE(bank.wait_for<SumUp>(deposit(bank, "alice", 1), patience));
+    ApplicationOptions raising = options();
+    raising.sweep = false;
+    raising.feed_shards = 64;
+    Application other{store, raising};
+    for (int i = 2; i <= 20; ++i) {
+        ASSERT_TRUE(bank.wait_for<SumUp>(deposit(other, "alice", 1), patience));
+        EXPECT_EQ(turnover(bank), (Turnover{i, i}));
+    }
+    EXPECT_EQ(log.text(), "");
+}
+
 TEST_F(Following, goes_on_where_it_was_when_the_application_begins_again) {
     for (int i = 1; i <= 5; ++i) {
         Application bank{store, options()};

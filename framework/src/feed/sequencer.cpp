@@ -16,7 +16,8 @@ using namespace transactions;
 
 namespace {
 
-/// As many of all shards that have more, and as many of the others.
+/// Over all shards, and as many again over those that have more: one that is full is not read in small pieces for the
+/// sake of many that are empty, nor do these wait for it.
 constexpr std::size_t bells_at_a_time = 200;
 constexpr Duration asks_for_shards_after = std::chrono::seconds{1};
 constexpr std::size_t watermarks_known_max = 50'000;

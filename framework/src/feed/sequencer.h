@@ -33,8 +33,9 @@ class Sequencer {
     explicit Sequencer(transactions::Coordinator& coordinator)
         : coordinator_(coordinator), store_(coordinator.store()), next_pages_(coordinator.bell_shards()) {}
 
-    /// Reads a page of bells of each shard and does what they ask for; costs about six round trips, however many they
-    /// are. Whether there may be more to do at once. Errors: those of the store, after any of which it begins anew.
+    /// Reads a page of bells of each shard and does what they ask for; costs about seven round trips, and some more for
+    /// many bells where items may be large (in_turn.h). Whether there may be more to do at once. Errors: those of the
+    /// store, after any of which it begins anew.
     bool round();
 
     /// Slots that it has put into the log.

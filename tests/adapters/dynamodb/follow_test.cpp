@@ -18,13 +18,16 @@ using namespace std::chrono_literals;
 class Following : public EachServer {};
 INSTANTIATE_TEST_SUITE_P(Each, Following, each_kind(), name_of_kind);
 
-/// Where no order of changes is kept, events are put in order by one of the applications.
+/// Where no order of changes is kept, events are put in order by one of the applications; each announces in the shards
+/// that it knows.
 TEST_P(Following, two_applications_take_each_event_of_what_both_write_once_and_in_the_order_of_its_stream) {
     if (!server_) return;
     constexpr int rounds = 40;
     const ApplicationOptions options{.retry = {.time_max = 100s}, .locks = {.time_to_live = 60s}};
     Application first{varve::open(server_->url("bank")), options};
-    Application second{varve::open(server_->url("bank")), options};
+    ApplicationOptions in_more_shards = options;
+    in_more_shards.feed_shards = 8;
+    Application second{varve::open(server_->url("bank")), in_more_shards};
     std::mutex mutex;
     std::map<std::string, std::vector<Version>> seen;
     const auto watch = [&](std::span<const RecordedEvent> events) {
