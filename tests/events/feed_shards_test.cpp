@@ -114,8 +114,8 @@ TEST(TheNumberOfShards, is_the_largest_that_two_applications_want_at_the_same_ti
         const auto hooked = std::make_shared<HookedStore>(store);
         bool meanwhile = true;
         hooked->before_write = [&](std::span<const store::Write> writes) {
-            if (writes.front().key == feed_setting_key() && std::exchange(meanwhile, false))
-                EXPECT_EQ(shards_with(store, std::nullopt, first), first);
+            if (writes.front().key != feed_setting_key() || !std::exchange(meanwhile, false)) return;
+            EXPECT_EQ(shards_with(store, std::nullopt, first), first);
         };
         const std::string refused = refusal<ConfigError>(hooked, second);
         EXPECT_EQ(refused.find("feed_shards is 3, and this store has 8") != std::string::npos, second == 3) << refused;
