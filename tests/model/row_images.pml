@@ -10,6 +10,9 @@
  * for one request only, and writes upon that; so each base is of a revision that never comes back. Its owner says aborted of
  * a base that has moved on without it, or that it has moved on itself, by a new revision. Over both rows it is one atomic
  * request, and row 0 is the one that tells its outcome.
+ *
+ * -DPARTS: what one atomic request writes need not show at once. A row that is late shows to reads as it was before. Writes,
+ * their conditions and isolated reads meet it as it is. A snapshot's second round reads so; the mutation -DSHOWN does not.
  */
 #define OPEN 0
 #define VOID 1
@@ -57,6 +60,9 @@ hidden byte w[6] = {DEL,DEL, PUT,PUT, 0,0};     hidden byte kind[3] = {TX,PLAIN,
 #elif SCEN==12         /* … and against a native write of the second row alone */
 #define NO 3
 hidden byte w[6] = {PUT,0, PUT,PUT, 0,DEL};     hidden byte kind[3] = {PLAIN,PLAIN,NATIVE};
+#elif SCEN==13         /* a transaction and a native one, both rows: snapshots must be whole */
+#define NO 2
+hidden byte w[6] = {PUT,PUT, PUT,PUT, 0,0};     hidden byte kind[3] = {TX,NATIVE,TX};
 #endif
 #define OP(a,r) w[(a)*NR+(r)]
 #define NEW(a,r) (OP(a,r)==PUT -> (a)+1 : 0)
@@ -77,6 +83,22 @@ byte sawC, sawA;                            /* justification of finalise / undo 
 byte gC, gAck, gTold; byte gval[NR];        /* ghosts: committed...; the committed image */
 byte watch[NR];                             /* ghost: images that were committed at some time since the reader began */
 hidden byte x;
+#ifdef PARTS
+byte late, lval[NR], lrev[NR];              /* rows that show as they were, and how */
+#define SHOWS(r,v,q) if :: late&B(r) -> v=lval[r]; q=lrev[r] :: else -> v=IMAGE(r); q=row[r].rev fi
+#define SHOW(r) late=late&(255-B(r));       /* nobody writes upon what is late without its showing */
+#define HIDE(a,r) if :: OP(a,r) -> lval[r]=seenv[(a)*NR+(r)]; lrev[r]=seenr[(a)*NR+(r)]; late=late|B(r) :: skip fi;
+#ifdef SHOWN
+#define ISOLATED(r) 1
+#else
+#define ISOLATED(r) (!(late&B(r)))
+#endif
+#else
+#define SHOWS(r,v,q) v=IMAGE(r); q=row[r].rev
+#define SHOW(r)
+#define HIDE(a,r)
+#define ISOLATED(r) 1
+#endif
 
 #ifdef COUNTER         /* mutation: a counter instead of a unique _rev */
 #define REV(a,r) (row[r].rev+1)
@@ -113,6 +135,7 @@ inline check() { d_step {
   assert((gTold & gC)==0) } }                                   /* TOLD aborted never commits */
 
 inline lay(a,r) {                                               /* the after image goes into place */
+  SHOW(r)
   row[r].rev=REV(a,r); row[r].val=NEW(a,r); row[r].tomb=0; row[r].older=0; row[r].solder=0;
 #ifdef FORGETS         /* mutation: the after image takes the ids' place */
   row[r].wr=0;
@@ -149,7 +172,7 @@ inline do_commit(a) { d_step { assert(!(gC & B(a))); commit_row(a,0); commit_row
 inline do_direct(a) {                                           /* PLAIN and NATIVE */
   d_step { assert(!(gC & B(a))); commit_row(a,0); commit_row(a,1); gC=gC|B(a);
   if :: kind[a]==NATIVE -> p[a]=COMM :: else fi;
-  if :: OP(a,0) -> lay(a,0) :: else fi; if :: OP(a,1) -> lay(a,1) :: else fi };
+  if :: OP(a,0) -> lay(a,0) :: else fi; if :: OP(a,1) -> lay(a,1) :: else fi; HIDE(a,0) HIDE(a,1) skip };
   check() }
 
 #define FREEOF(r) (row[r].it==0 && row[r].rev==0)
@@ -158,7 +181,7 @@ inline do_sow(a) { row[0].rev=SOWN(a); row[0].tomb=1; row[0].older=sent|com; row
 proctype owner(byte a) {
   bit r, ok;
   do                                                            /* 1. read (the image in place is committed) */
-  :: atomic { OP(a,r) -> seenv[a*NR+r]=IMAGE(r); seenr[a*NR+r]=row[r].rev; if :: r==0 -> r=1 :: else -> r=0; break fi }
+  :: atomic { OP(a,r) -> SHOWS(r,seenv[a*NR+r],seenr[a*NR+r]); if :: r==0 -> r=1 :: else -> r=0; break fi }
   :: atomic { !OP(a,r) -> if :: r==0 -> r=1 :: else -> r=0; break fi }
   od;
   if
@@ -168,7 +191,7 @@ proctype owner(byte a) {
      :: atomic {
           if
           :: !OP(a,r) || row[r].it==a+1 -> skip
-          :: CANPREP(a,r) -> row[r].it=a+1; dead=dead&(255-B(a)); check()
+          :: CANPREP(a,r) -> SHOW(r) row[r].it=a+1; dead=dead&(255-B(a)); check()
           :: else -> r=0; goto aborted
           fi;
           if :: r==0 -> r=1 :: else -> r=0; break fi }
@@ -225,7 +248,7 @@ proctype owner(byte a) {
 #ifdef STAYS           /* mutation: it only looks */
        :: row[0].rev==seenr[a*NR] -> goto aborted
 #else
-       :: row[0].rev==seenr[a*NR] -> row[0].rev=MOVED(a); check(); goto aborted
+       :: row[0].rev==seenr[a*NR] -> SHOW(0) row[0].rev=MOVED(a); check(); goto aborted
 #endif
        :: row[0].rev!=seenr[a*NR] ->
           if
@@ -255,7 +278,7 @@ stop: skip;
 #define CLEAN(a)
 #endif
 #define PER_ROW(a,r) \
-  CAN((sent&B(a)) && !(dead&B(a)) && CANPREP(a,r), row[r].it=a+1; check()) \
+  CAN((sent&B(a)) && !(dead&B(a)) && CANPREP(a,r), SHOW(r) row[r].it=a+1; check()) \
   CAN((sawC&B(a)) && row[r].it==a+1, row[r].it=0; lay(a,r); check()) \
   CAN((sawA&B(a)) && UNDOABLE(a,r), row[r].it=0; check()) \
   CAN(row[r].wr&B(a), AGE(a) row[r].wr=row[r].wr&(255-B(a)))
@@ -281,7 +304,7 @@ stop: skip;
 #else
 #define DIE(r) dead=dead|row[r].older; sdead=sdead|row[r].solder;
 #endif
-#define PURGE(r) CAN(EXPIRABLE(r), row[r].tomb=0; row[r].rev=0; row[r].it=0; row[r].wr=0; DIE(r) \
+#define PURGE(r) CAN(EXPIRABLE(r), SHOW(r) row[r].tomb=0; row[r].rev=0; row[r].it=0; row[r].wr=0; DIE(r) \
   aged=aged|row[r].older; row[r].older=0; row[r].solder=0; check())
 
 proctype world() {
@@ -294,12 +317,20 @@ end:
 #endif
   PURGE(0)
   PURGE(1)
+#ifdef PARTS
+  CAN(late&B(0), SHOW(0))
+  CAN(late&B(1), SHOW(1))
+#endif
   od
 }
 
 /* read committed of row r: v its image, q its logical revision (of the transaction, when that has committed) */
 inline read(r,v,q) {
+#ifdef PARTS
+  atomic { if :: late&B(r) -> v=lval[r]; q=lrev[r] :: else -> b=row[r].it; v=row[r].val; q=row[r].rev fi; watch[r]=B(gval[r]) };
+#else
   atomic { b=row[r].it; v=row[r].val; q=row[r].rev; watch[r]=B(gval[r]) };
+#endif
   if
   :: b ->
      atomic {
@@ -327,8 +358,8 @@ end:
      read(0,u,q); if :: atomic { row[0].rev!=q0 -> goto again } :: atomic { row[0].rev==q0 } fi;
      if :: atomic { row[1].rev!=q1 -> goto again } :: atomic { row[1].rev==q1 } fi;
 #else
-     read(0,u,q); if :: atomic { q!=q0 -> goto again } :: atomic { q==q0 -> u=0; q=0 } fi;
-     read(1,u,q); if :: atomic { q!=q1 -> goto again } :: atomic { q==q1 -> u=0; q=0 } fi;
+     ISOLATED(0); read(0,u,q); if :: atomic { q!=q0 -> goto again } :: atomic { q==q0 -> u=0; q=0 } fi;
+     ISOLATED(1); read(1,u,q); if :: atomic { q!=q1 -> goto again } :: atomic { q==q1 -> u=0; q=0 } fi;
 #endif
      assert(v0==v1);                                            /* SNAPSHOT: both rows of one moment */
 again: atomic { watch[0]=0; watch[1]=0; b=0; v0=0; v1=0; q0=0; q1=0; u=0; q=0 }

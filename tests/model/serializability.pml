@@ -6,6 +6,9 @@
  * committed(a)" is simply gC. `world`: network and bystanders, as in atomicity.pml. One attempt per command.
  *
  * A command that validates something prepares its primary as well (HOLD); the mutation -DUNPREPARED does not.
+ *
+ * -DPARTS: what one atomic request writes need not show at once. An item that is late shows to reads as it was before. Writes,
+ * their conditions and isolated reads meet it as it is. Validation reads so; the mutation -DSHOWN validates what shows.
  */
 #define B(a) (1<<(a))
 #define TX 0
@@ -54,6 +57,12 @@ byte gC, gAck, gTold;                             /* ghosts */
 byte before[NO];                                  /* ghost: acknowledged before a began (real time) */
 byte next[NI*(NO+1)];                             /* ghost: who overwrote version v of item k */
 hidden byte x, y, z, e[NO];
+#ifdef PARTS
+byte late, lver[NI], lep[NI];                     /* items that show as they were, and how */
+#define LATE(k) (late & B(k))
+#else
+#define LATE(k) 0
+#endif
 
 #define SAME(a,k) (it[k].ver==rv[(a)*NI+(k)])
 #define FREEAT(a,k) (SAME(a,k) && it[k].by==0 && it[k].ep==re[(a)*NI+(k)])
@@ -115,7 +124,28 @@ inline check() { d_step {
   od; x=0; y=0; z=0 } }
 
 #define OVERWRITE(a,k) next[(k)*(NO+1)+rv[(a)*NI+(k)]]=a+1
-inline put(a,k) { it[k].ver=a+1; it[k].by=0; it[k].ep=0 }
+#ifdef PARTS
+#define SHOW(k) late=late&(255-B(k));                            /* nobody writes upon what is late without its showing */
+#else
+#define SHOW(k)
+#endif
+inline put(a,k) { SHOW(k) it[k].ver=a+1; it[k].by=0; it[k].ep=0 }
+#ifdef PARTS
+inline put_beside(a,k) {                                         /* by an atomic request */
+  put(a,k);
+  if :: lver[k]=rv[a*NI+k]; lep[k]=re[a*NI+k]; late=late|B(k) :: skip fi }
+#ifdef SHOWN
+#define ISOLATED(k) 1
+#define VALIDATED(a,k) (LATE(k) -> lver[k]==rv[(a)*NI+(k)] : VALID(a,k))
+#else
+#define ISOLATED(k) (!LATE(k))
+#define VALIDATED(a,k) VALID(a,k)
+#endif
+#else
+inline put_beside(a,k) { put(a,k) }
+#define ISOLATED(k) 1
+#define VALIDATED(a,k) VALID(a,k)
+#endif
 inline do_commit(a) {                                            /* HELD: prepared on the committed base */
   assert(SAME(a,W(a,0)));
   if :: nw[a]>1 -> assert(it[W(a,1)].by==a+1 && SAME(a,W(a,1))); OVERWRITE(a,W(a,1)) :: else fi;
@@ -124,14 +154,14 @@ inline do_commit(a) {                                            /* HELD: prepar
   && (NI<3 || !READS(a,NI-1) || (WRITES(a,NI-1) -> FREEAT(a,NI-1) : VALID(a,NI-1))))
 #define WRITES_OK(a) (FREEAT(a,W(a,0)) && (nw[a]<2 || FREEAT(a,W(a,1))))
 inline do_native(a) {
-  OVERWRITE(a,W(a,0)); put(a,W(a,0));
-  if :: nw[a]>1 -> OVERWRITE(a,W(a,1)); put(a,W(a,1)) :: else fi;
+  OVERWRITE(a,W(a,0)); put_beside(a,W(a,0));
+  if :: nw[a]>1 -> OVERWRITE(a,W(a,1)); put_beside(a,W(a,1)) :: else fi;
   gC=gC|B(a); check() }
 inline validate(a) {
 #ifndef NOVAL          /* mutation: no validation at all */
   i=0;
   do
-  :: atomic { i<NI && ONLYREADS(a,i) -> if :: VALID(a,i) -> i++ :: else -> i=0; goto aborted fi }
+  :: atomic { i<NI && ONLYREADS(a,i) && ISOLATED(i) -> if :: VALIDATED(a,i) -> i++ :: else -> i=0; goto aborted fi }
   :: atomic { i<NI && !ONLYREADS(a,i) -> i++ }
   :: atomic { i>=NI -> i=0; break }
   od
@@ -145,7 +175,14 @@ proctype owner(byte a) {
   before[a]=gAck;
   do                                                             /* 1. read, each item at its own moment */
   :: atomic { i<NI && READS(a,i) && !(it[i].by && COMMITTED(it[i].by-1)) ->     /* (wait for an unfinalised commit) */
+#ifdef PARTS
+       if
+       :: LATE(i) -> rv[a*NI+i]=lver[i]; re[a*NI+i]=lep[i]
+       :: else -> rv[a*NI+i]=it[i].ver; re[a*NI+i]=it[i].ep
+       fi; i++ }
+#else
        rv[a*NI+i]=it[i].ver; re[a*NI+i]=it[i].ep; i++ }
+#endif
   :: atomic { i<NI && !READS(a,i) -> i++ }
   :: atomic { i>=NI -> i=0; break }
   od;
@@ -167,7 +204,7 @@ proctype owner(byte a) {
      do                                                          /* 2. prepare */
      :: atomic { i<nw[a] ->
           if
-          :: FREEAT(a,W(a,i)) -> it[W(a,i)].by=a+1
+          :: FREEAT(a,W(a,i)) -> SHOW(W(a,i)) it[W(a,i)].by=a+1
           :: it[W(a,i)].by==a+1 -> skip
 #ifdef IMPLICIT
           :: COMMITTED(a) && it[W(a,i)].by!=a+1 -> skip
@@ -186,7 +223,7 @@ proctype owner(byte a) {
   atomic {                                                       /* refused, or the answer got lost: fence, read */
     if
     :: COMMITTED(a) -> gAck=gAck|B(a); sawC=sawC|B(a); check(); goto stop
-    :: UNDECIDED(a) -> it[W(a,0)].by=0; it[W(a,0)].ep++
+    :: UNDECIDED(a) -> SHOW(W(a,0)) it[W(a,0)].by=0; it[W(a,0)].ep++
     :: else
     fi };
 aborted:
@@ -196,7 +233,7 @@ stop: skip
 
 #define CAN(c,what) :: atomic { (c) -> what }
 #define PER(a,i) \
-  CAN((sent&B(a)) && i>=FIRST(a) && i<nw[a] && FREEAT(a,W(a,i)), it[W(a,i)].by=a+1) \
+  CAN((sent&B(a)) && i>=FIRST(a) && i<nw[a] && FREEAT(a,W(a,i)), SHOW(W(a,i)) it[W(a,i)].by=a+1) \
   CAN((sawC&B(a)) && i<nw[a] && it[W(a,i)].by==a+1, put(a,W(a,i))) \
   CAN((sawA&B(a)) && i<nw[a] && it[W(a,i)].by==a+1, it[W(a,i)].by=0; it[W(a,i)].ep++)
 #ifdef IMPLICIT          /* mutation: whoever finds everything prepared may call it committed */
@@ -207,7 +244,7 @@ stop: skip
 #define ALL(a) PER(a,0) PER(a,1) ANYBODY(a) \
   CAN((com&B(a)) && kind[a]!=NATIVE && READY(a), do_commit(a)) \
   CAN((com&B(a)) && kind[a]==NATIVE && NATIVE_OK(a), do_native(a)) \
-  CAN((sent&B(a)) && UNDECIDED(a), it[W(a,0)].by=0; it[W(a,0)].ep++) \
+  CAN((sent&B(a)) && UNDECIDED(a), SHOW(W(a,0)) it[W(a,0)].by=0; it[W(a,0)].ep++) \
   CAN((sent&B(a)) && COMMITTED(a) && !(sawC&B(a)), sawC=sawC|B(a)) \
   CAN((sent&B(a)) && !COMMITTED(a) && !UNDECIDED(a) && !(sawA&B(a)), sawA=sawA|B(a))
 proctype world() {
@@ -216,6 +253,13 @@ end:
   ALL(0)
   ALL(1)
   ALL(2)
+#ifdef PARTS
+  CAN(LATE(0), SHOW(0))
+  CAN(LATE(1), SHOW(1))
+#if NI>2
+  CAN(LATE(2), SHOW(2))
+#endif
+#endif
   od
 }
 init { atomic { run owner(0); run owner(1); run owner(2); run world() } }
