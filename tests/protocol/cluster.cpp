@@ -5,6 +5,7 @@
 #include "feed/sequencer.h"
 #include "protocol/judge.h"
 #include "protocol/ledger.h"
+#include "protocol/loose_store.h"
 #include "protocol/scheduler.h"
 #include "support/coordinator_of.h"
 #include "transactions/sweeper.h"
@@ -13,7 +14,6 @@
 #include <varve/commands/follower_status.h>
 #include <varve/memory/memory.h>
 #include <varve/store/item_store.h>
-#include <varve/testing/passing_store.h>
 #include <varve/testing/quiet_log.h>
 
 #include <atomic>
@@ -85,31 +85,10 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
     shards = pick(1u, 1u, 3u, 8u);
     if (no_changes && random.chance(0.4)) shards_later = shards + pick(1u, 2u, 20u);
+    if (no_changes) parts_us_max = pick(0, 2'000, 50'000, 1'000'000);
 }
 
 namespace {
-
-/// A batch of reads is no moment: between any two keys of it others may run, and time may pass.
-class ReadsOneByOne final : public testing::PassingStore {
-  public:
-    ReadsOneByOne(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, std::uint64_t seed)
-        : PassingStore(std::move(inner)), scheduler_(scheduler), random_(seed) {}
-
-    std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
-        std::vector<std::optional<store::Item>> items;
-        for (const store::Key& key : keys) {
-            const std::uint64_t pauses_us_max[] = {0, 0, 0, 0, 0, 1'000, 1'000, 10'000};
-            const std::uint64_t pause_us = random_.below(pauses_us_max[random_.below(8)] + 1);
-            if (!items.empty()) scheduler_.sleep(Duration{static_cast<Duration::rep>(pause_us)});
-            items.push_back(inner().read({&key, 1}).front());
-        }
-        return items;
-    }
-
-  private:
-    Scheduler& scheduler_;
-    testing::SeededRandom random_;
-};
 
 class Cluster {
   public:
@@ -119,7 +98,7 @@ class Cluster {
           random_(settings.seed + 1),
           clock_(scheduler_),
           ledger_(std::make_shared<Ledger>(memory::open())),
-          store_(std::make_shared<ReadsOneByOne>(ledger_, scheduler_, settings.seed + 2)),
+          store_(std::make_shared<LooseStore>(ledger_, scheduler_, settings.seed + 2, Duration{settings.parts_us_max})),
           network_({clock_, random_}, settings.faults) {
         scheduler_.before_switch = [this] { attribute(); };
     }
@@ -575,7 +554,7 @@ class Cluster {
     TrueClock clock_;
     testing::QuietLog quiet_;
     std::shared_ptr<Ledger> ledger_;
-    std::shared_ptr<ReadsOneByOne> store_;
+    std::shared_ptr<LooseStore> store_;
     testing::Network network_;
     Result result_;
     std::map<Scheduler::Waiter, Doing> doing_;

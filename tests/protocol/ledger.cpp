@@ -6,7 +6,7 @@
 #include "transactions/slot.h"
 #include "transactions/system_table.h"
 
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 
 #include <algorithm>
 #include <set>

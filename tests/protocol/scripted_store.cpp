@@ -1,6 +1,6 @@
 #include "protocol/scripted_store.h"
 
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 
 namespace varve::protocol {
 

@@ -1,6 +1,6 @@
 #include <varve/core/error.h>
 #include <varve/memory/memory.h>
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 #include <varve/testing/passing_store.h>
 #include <varve/testing/store_conformance.h>
 
@@ -287,6 +287,51 @@ TEST(StoreConformance, a_change_that_appears_after_a_later_one_is_found_out) {
         std::atomic<int> hide = 0;
     };
     EXPECT_TRUE(fails<Store>("no_smaller_position_appears_after_a_larger_one"));
+}
+
+TEST(StoreConformance, an_atomic_batch_that_shows_in_parts_is_found_out) {
+    struct Store : RightStore {
+        AtomicAnswer write_atomically(std::span<const Write> writes) override {
+            for (const Write& one : writes) {
+                (void)inner().write({&one, 1});
+                for (int i = 0; i < 100; ++i) std::this_thread::yield();
+            }
+            return Applied{};
+        }
+    };
+    struct SaysSo : Store {
+        Capabilities capabilities() const override {
+            Capabilities capabilities = inner().capabilities();
+            capabilities.isolated_atomic_writes = false;
+            return capabilities;
+        }
+    };
+    EXPECT_TRUE(fails<Store>("what_was_seen_of_an_atomic_batch_is_whole_to_isolated_reads"));
+    EXPECT_TRUE(fails<SaysSo>("what_was_seen_of_an_atomic_batch_is_whole_to_isolated_reads"));
+    struct ForgetsOne : RightStore {
+        std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys) override {
+            auto items = inner().read(keys);
+            if (!items.empty()) items.back().reset();
+            return items;
+        }
+    };
+    EXPECT_TRUE(fails<ForgetsOne>("isolated_reads_find_what_reads_find"));
+}
+
+TEST(StoreConformance, an_adapter_whose_atomic_writes_show_in_parts_has_to_say_how_it_reads_isolated) {
+    struct Store : PassingStore {
+        using PassingStore::PassingStore;
+        Capabilities capabilities() const override {
+            Capabilities capabilities = inner().capabilities();
+            capabilities.isolated_atomic_writes = false;
+            return capabilities;
+        }
+        std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys) override {
+            return ItemStore::read_isolated(keys);
+        }
+    };
+    Store store{memory::open()};
+    EXPECT_THROW((void)store.read_isolated({}), InvalidError);
 }
 
 TEST(StoreConformance, an_atomic_batch_applied_in_part_is_found_out) {

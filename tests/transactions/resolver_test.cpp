@@ -3,6 +3,7 @@
 #include "support/hooked_store.h"
 
 #include <varve/core/error.h>
+#include <varve/store/adapter.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>

@@ -30,6 +30,10 @@ struct BatchOfItems {
 };
 BatchOfItems parse_batch_get_item(const rapidjson::Value& answer, const FindTable& find);
 
+/// Of TransactGetItems: the items in the order of the request's keys, which are of these tables.
+std::vector<std::optional<store::Item>> parse_transact_get_items(const rapidjson::Value& answer,
+                                                                 const std::vector<const Table*>& tables);
+
 /// Of Query and Scan.
 struct PageOfItems {
     std::vector<store::Record> records;
@@ -48,7 +52,8 @@ NamedError parse_error(const rapidjson::Value& answer);
 /// The item that refused a write; nullopt if the answer carries none: there was none, or the server tells none.
 std::optional<store::Item> parse_refusing_item(const rapidjson::Value& answer, const Table& table);
 
-/// Why TransactWriteItems was cancelled: one reason for each of its writes, in order; "None" where it was not for this.
+/// Why a transaction was cancelled: one reason for each of its writes, or reads, in order; "None" where it was not for
+/// this one.
 struct CancellationReason {
     std::string code;
     std::string message;

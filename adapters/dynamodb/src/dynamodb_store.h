@@ -23,6 +23,7 @@ class DynamoDbStore final : public store::ItemStore {
 
     void ensure_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
+    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
     store::FoundTogether read_together(std::span<const store::Key> keys,
@@ -39,12 +40,21 @@ class DynamoDbStore final : public store::ItemStore {
     bool has_transactions();
     /// Checks each write, before any is sent.
     std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
+    /// What several keys name, each once.
+    struct Distinct {
+        std::vector<TableKey> keys;
+        std::vector<std::size_t> place_of;  ///< in `keys`, of each that was asked for
+    };
+    Distinct distinct(std::span<const store::Key> keys) const;
     /// The items, and the replies to other calls that were in flight at the same time.
     struct ReadBeside {
         std::vector<std::optional<store::Item>> items;
         std::vector<Reply> beside;
     };
     ReadBeside read_distinct(std::span<const TableKey> keys, std::vector<Call> beside);
+    /// What a transaction that reads `keys` was cancelled for, if it may be asked for again.
+    std::string busy_with(const Declined& declined, const std::vector<const Table*>& tables,
+                          std::span<const TableKey> keys) const;
     /// nullopt: nothing can be in the range.
     std::optional<Call> page_call(const store::Query& query) const;
     using ReadAnswer = std::variant<std::optional<store::Item>, Failure>;

@@ -47,6 +47,9 @@ void write_text(Writer& writer, const char* name, std::string_view value) {
 std::string about(const store::Key& key) {
     return "the item " + to_string(key);
 }
+std::string some_items(std::size_t count, const store::Key& first) {
+    return std::to_string(count) + " items, the first of which is " + to_string(first);
+}
 std::string about(const Table& table) {
     return "table '" + table.name + "'";
 }
@@ -128,7 +131,29 @@ Call batch_get_item(std::span<const TableKey> keys) {
     writer.EndObject();
     return {.operation = "BatchGetItem",
             .body = body.finish(),
-            .about = std::to_string(keys.size()) + " items, the first of which is " + to_string(*keys.front().key),
+            .about = some_items(keys.size(), *keys.front().key),
+            .answer_bytes_max = Call::answer_of_a_batch};
+}
+
+Call transact_get_items(std::span<const TableKey> keys) {
+    Body body;
+    Writer& writer = body.writer();
+    writer.Key("TransactItems");
+    writer.StartArray();
+    for (const TableKey& one : keys) {
+        writer.StartObject();
+        writer.Key("Get");
+        writer.StartObject();
+        write_text(writer, "TableName", one.table->name);
+        writer.Key("Key");
+        write_key(writer, *one.table, *one.key);
+        writer.EndObject();
+        writer.EndObject();
+    }
+    writer.EndArray();
+    return {.operation = "TransactGetItems",
+            .body = body.finish(),
+            .about = some_items(keys.size(), *keys.front().key),
             .answer_bytes_max = Call::answer_of_a_batch};
 }
 
@@ -161,8 +186,7 @@ Call transact_write_items(std::span<const TableWrite> writes, const std::string&
     return {.operation = "TransactWriteItems",
             .body = body.finish(),
             .repeat = Call::Repeat::known,
-            .about =
-                std::to_string(writes.size()) + " items, the first of which is " + to_string(writes.front().write->key),
+            .about = some_items(writes.size(), writes.front().write->key),
             .answer_bytes_max = Call::answer_of_a_batch};
 }
 
@@ -283,8 +307,11 @@ Call alternator_setting(const std::string& name) {
     return {.operation = "Query", .body = body.finish(), .about = "Alternator's setting " + name};
 }
 
-Call probe_transactions() {
-    return {.operation = "TransactWriteItems", .body = R"({"TransactItems":[]})", .about = "nothing, as a probe"};
+std::vector<Call> probe_transactions() {
+    std::vector<Call> calls;
+    for (const char* operation : {"TransactWriteItems", "TransactGetItems"})
+        calls.push_back({.operation = operation, .body = R"({"TransactItems":[]})", .about = "nothing, as a probe"});
+    return calls;
 }
 
 }  // namespace varve::dynamodb

@@ -44,6 +44,8 @@ struct TableWrite {
 Call get_item(const TableKey& one);
 /// At most 100 keys, none twice.
 Call batch_get_item(std::span<const TableKey> keys);
+/// At most 100 keys, none twice; 4 MB are answered at most.
+Call transact_get_items(std::span<const TableKey> keys);
 /// PutItem, UpdateItem or DeleteItem, which give back the item that refuses them.
 Call write_item(const TableWrite& one);
 /// The server takes two requests with one token, of 1 to 36 characters, for one.
@@ -62,7 +64,7 @@ Call update_time_to_live(const Table& table);
 Call list_tags(const Table& table, std::string_view arn);
 /// A setting of the node that answers, from Alternator's table of them.
 Call alternator_setting(const std::string& name);
-/// Asks for nothing, and is refused in another way by servers without TransactWriteItems.
-Call probe_transactions();
+/// Ask for nothing, and are refused in another way by servers without TransactWriteItems, TransactGetItems.
+std::vector<Call> probe_transactions();
 
 }  // namespace varve::dynamodb

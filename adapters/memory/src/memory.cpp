@@ -1,6 +1,6 @@
 #include <varve/core/mutex.h>
 #include <varve/memory/memory.h>
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -267,8 +267,10 @@ class MemoryStore final : public ItemStore {
     }
 
     Capabilities capabilities() const override {
-        return {
-            .item_bytes_max = options_.item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
+        return {.item_bytes_max = options_.item_bytes_max,
+                .atomic_writes_max = atomic_writes_max,
+                .ordered_changes = true,
+                .isolated_atomic_writes = true};
     }
 
     std::vector<Change> changes(const std::string& name, Position after, std::size_t limit) override {

@@ -5,7 +5,7 @@
 #include "new_file.h"
 
 #include <varve/core/fnv1a.h>
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -272,7 +272,10 @@ store::Position SqliteStore::last_change(const std::string& name) {
 }
 
 store::Capabilities SqliteStore::capabilities() const {
-    return {.item_bytes_max = item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
+    return {.item_bytes_max = item_bytes_max,
+            .atomic_writes_max = atomic_writes_max,
+            .ordered_changes = true,
+            .isolated_atomic_writes = true};
 }
 
 Metrics metrics(const store::ItemStore& store) {

@@ -4,7 +4,7 @@
 #include "log_readers.h"
 
 #include <varve/core/clock.h>
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 
 #include <exception>
 #include <new>

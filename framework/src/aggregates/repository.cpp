@@ -5,6 +5,7 @@
 #include "events/stored_slot.h"
 
 #include <varve/core/error.h>
+#include <varve/store/adapter.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,7 @@
 #include "testing/describe.h"
 
 #include <varve/core/error.h>
+#include <varve/store/adapter.h>
 #include <varve/testing/faulty_store.h>
 
 #include <algorithm>
@@ -277,6 +278,10 @@ void FaultyStore::ensure_table(const TableSchema& schema) {
 
 std::vector<std::optional<Item>> FaultyStore::read(std::span<const Key> keys) {
     return ask(RequestInfo::Kind::read, [&] { return inner_->read(keys); });
+}
+
+std::vector<std::optional<Item>> FaultyStore::read_isolated(std::span<const Key> keys) {
+    return ask(RequestInfo::Kind::read, [&] { return inner_->read_isolated(keys); });
 }
 
 std::vector<WriteAnswer> FaultyStore::write(std::span<const Write> writes) {

@@ -88,11 +88,20 @@ TEST(Opening, transactions_are_probed_or_declared) {
         }};
         const std::string url = "dynamodb://" + server.address() + "/bank?region=eu-west-1";
         EXPECT_EQ(varve::open(url)->capabilities().atomic_writes_max, atomic);
-        EXPECT_EQ(server.requests().size(), 1U);
+        EXPECT_EQ(server.requests().size(), 2U);  // to write, and to read
         EXPECT_EQ(varve::open(url + "&transactions=on")->capabilities().atomic_writes_max, 100U);
         EXPECT_EQ(varve::open(url + "&transactions=off")->capabilities().atomic_writes_max, 0U);
-        EXPECT_EQ(server.requests().size(), 1U);
+        EXPECT_EQ(server.requests().size(), 2U);
     }
+    const ScriptedServer writes_only{[](const ScriptedServer::Request& request, std::size_t) {
+        const bool reads = request.header("x-amz-target").ends_with("TransactGetItems");
+        return ScriptedServer::Reply{ScriptedServer::answer(
+            400, reads ? R"({"__type":"com.amazon.coral.service#UnknownOperationException"})"
+                       : R"({"__type":"com.amazon.coral.validate#ValidationException","message":"1 error"})")};
+    }};
+    EXPECT_EQ(
+        varve::open("dynamodb://" + writes_only.address() + "/bank?region=eu-west-1")->capabilities().atomic_writes_max,
+        0U);
 }
 
 TEST(Opening, aws_is_not_asked_for_what_it_has) {

@@ -201,6 +201,13 @@ TEST(Requests, reads_are_consistent) {
     const std::vector<TableKey> keys{{&plain, &other}};
     EXPECT_EQ(batch_get_item(keys).body,
               R"({"RequestItems":{"bank.plain":{"ConsistentRead":true,"Keys":[{"id":{"S":"b"}}]}}})");
+    const std::vector<TableKey> both{{&events, &key}, {&plain, &other}};
+    const Call isolated = transact_get_items(both);
+    EXPECT_EQ(isolated.operation, "TransactGetItems");
+    EXPECT_EQ(isolated.repeat, Call::Repeat::harmless);
+    EXPECT_EQ(isolated.body, R"({"TransactItems":[{"Get":{"TableName":"bank.events",)"
+                             R"("Key":{"aggregateId":{"S":"a"},"version":{"N":"1"}}}},)"
+                             R"({"Get":{"TableName":"bank.plain","Key":{"id":{"S":"b"}}}}]})");
     EXPECT_EQ(
         query(events, {.table = "events", .partition = "a", .first = 2, .last = 5, .descending = true, .limit = 9},
               slot("a", 4))
@@ -247,6 +254,17 @@ TEST(Answers, a_batch_tells_what_was_not_processed) {
     EXPECT_THROW(parse_batch_get_item(parse_object(R"({"Responses":{"other":[]}})", "the answer"), find),
                  CorruptionError);
     EXPECT_THROW(parse_batch_get_item(parse_object("{}", "the answer"), find), CorruptionError);
+}
+
+TEST(Answers, a_transaction_of_reads_answers_in_the_order_of_its_keys) {
+    const std::vector<const Table*> tables{&events, &plain, &plain};
+    const auto items = parse_transact_get_items(
+        parse_object(R"({"Responses":[{"Item":{"aggregateId":{"S":"a"},"version":{"N":"1"},"x":{"N":"2"}}},{},null]})",
+                     "the answer"),
+        tables);
+    EXPECT_EQ(items, (std::vector<std::optional<store::Item>>{store::Item{{"x", 2}}, std::nullopt, std::nullopt}));
+    for (const char* wrong : {R"({})", R"({"Responses":[{}]})", R"({"Responses":[{},{},7]})"})
+        EXPECT_THROW(parse_transact_get_items(parse_object(wrong, "the answer"), tables), CorruptionError) << wrong;
 }
 
 TEST(Answers, an_error_is_known_by_its_name_without_namespace) {

@@ -104,6 +104,9 @@ struct Capabilities {
     std::size_t item_bytes_max;
     std::size_t atomic_writes_max;  ///< how many writes write_atomically takes; 0: it is not there
     bool ordered_changes;           ///< whether changes() is there
+    /// Whether every read sees all of an atomic batch or nothing, also by several calls one after the other. If not,
+    /// `read_isolated` alone does.
+    bool isolated_atomic_writes;
 };
 
 /// THE port: what a store must do to carry varve, and all of it. An adapter knows items, not events or transactions.
@@ -139,6 +142,10 @@ class ItemStore {
     /// on its own: two of them need not be of one moment. A key may be named twice. Throws if any could not be read.
     [[nodiscard]] virtual std::vector<std::optional<Item>> read(std::span<const Key> keys) = 0;
 
+    /// As `read`, and isolated from atomic batches: of a batch of which anybody has seen a part, it sees the rest. It
+    /// need not be overridden where other reads are isolated, too (Capabilities::isolated_atomic_writes).
+    [[nodiscard]] virtual std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys);
+
     /// Applies every write whose condition holds, each on its own and in no order, never all or nothing. Gives one
     /// answer per write, in the order of `writes`. Costs about one round trip. Two writes of one batch must not name
     /// the same key (InvalidError). InvalidError means that none of the batch was applied.
@@ -172,27 +179,5 @@ class ItemStore {
     /// none. Keys follow the rule of `write`.
     [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
 };
-
-/// Throws InvalidError if a batch breaks a rule that does not depend on the store: a key named twice, an attribute both
-/// set and removed, a Check outside an atomic batch. Adapters call it first.
-enum class Batch { independent, atomic };
-void check(std::span<const Write> writes, Batch kind);
-
-/// Throws InvalidError if a write's key or attributes do not fit the table, or if it brings more than the limit.
-/// Adapters call it for each write before they apply the first.
-void check(const TableSchema& schema, const Write& write, std::size_t item_bytes_max);
-
-/// Throws InvalidError if a query's limit is 0, or if its partition and bounds cannot belong to keys of the table.
-/// Adapters call it before they query.
-void check(const TableSchema& schema, const Query& query);
-/// Throws InvalidError if a scan asks for a segment that it does not have, or for nothing.
-void check(const TableSchema& schema, const Scan& scan);
-
-/// "the item events/alice/7 has 500000 bytes, at most 409600 are allowed"
-std::string too_large(const Key& key, std::size_t item_bytes, std::size_t item_bytes_max);
-
-/// The item that `write` leaves behind when applied to `current`; nullopt: none. For adapters whose engine stores whole
-/// items.
-std::optional<Item> apply(const Write& write, const Item* current);
 
 }  // namespace varve::store

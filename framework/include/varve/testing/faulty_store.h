@@ -1,7 +1,7 @@
 #pragma once
 
 #include <varve/core/clock.h>
-#include <varve/store/item_store.h>
+#include <varve/store/adapter.h>
 #include <varve/testing/seeded_random.h>
 
 #include <cstdint>
@@ -170,6 +170,7 @@ class FaultyStore final : public store::ItemStore {
 
     void ensure_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
+    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
     store::Page scan(const store::Scan& scan) override;

@@ -3,6 +3,7 @@
 
 #include <varve/core/error.h>
 #include <varve/core/json.h>
+#include <varve/store/adapter.h>
 
 #include <algorithm>
 
