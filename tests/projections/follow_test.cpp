@@ -390,7 +390,8 @@ TEST_F(FollowingInItsOwnTime, goes_on_by_itself_after_an_outage) {
     const auto hooked = std::make_shared<HookedStore>(store);
     Application bank{hooked, options()};
     const Receipt last = deposit(bank, "alice", 1);
-    hooked->before_read = [&] {
+    hooked->before_read = [&, test = std::this_thread::get_id()] {
+        if (std::this_thread::get_id() == test) return;
         if (outage > 0 && outage-- > 0) throw UnavailableError("the store is away");
     };
     bank.follow<Account>(SumUp{});

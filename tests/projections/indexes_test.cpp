@@ -642,7 +642,7 @@ struct IndexBuildsTest : IndexBuildTest {
     /// When the program with the hooked store has written what indexes there are for the `nth` time from now.
     void when_it_has_changed_the_catalogue(int nth, const std::function<void()>& act) {
         store_->after_write = [this, act, left = nth](std::span<const store::Write> writes, auto&) mutable {
-            if (writes.front().key.table != "varve" || --left != 0) return;
+            if (writes.front().key != store::Key{"varve", "rows articles"} || --left != 0) return;
             const std::function<void()> once = act;
             store_->after_write = [](auto, auto&) {};
             once();

@@ -189,7 +189,7 @@ transactions::Verdict Application::resolve(const TransactionHandle& transaction)
 
 bool Application::settle(Duration patience) {
     constexpr ScanOptions without_pauses{.page_interval = Duration{0}, .pause = Duration{0}};
-    const std::set<std::string, std::less<>> tables = parts_->row_tables.names();
+    const std::set<std::string, std::less<>> tables = parts_->row_tables.names_in_store();
     Sweeper sweeper{parts_->coordinator, std::vector(tables.begin(), tables.end()), without_pauses};
     Clock& clock = runtime().clock;
     const SteadyTime until = clock.until(patience);

@@ -103,6 +103,7 @@ class Sweeping {
     explicit Sweeping(ApplicationParts& parts) : parts_(parts) {}
 
     void sweep() {
+        meet_others();
         if (auto names = parts_.row_tables.names(); names != tables_) {
             sweeper_.reset();
             tables_ = std::move(names);
@@ -117,7 +118,27 @@ class Sweeping {
     }
 
   private:
+    /// What other programs keep rows in. Where that fails, the tables that are known are swept all the same.
+    void meet_others() {
+        const SteadyTime now = parts_.options.runtime.clock.get().steady_now();
+        if (now < meets_others_at_) return;
+        meets_others_at_ = now + std::chrono::minutes{1};
+        std::string failed;
+        try {
+            static_cast<void>(parts_.row_tables.names_in_store());
+        } catch (const Error& error) {
+            failed = error.what();
+        }
+        if (!failed.empty() && failed != failed_) {
+            try_to_log(parts_.options.runtime.log, LogLevel::warning,
+                       [&] { return "not all tables with rows are swept: " + failed; });
+        }
+        failed_ = std::move(failed);
+    }
+
     ApplicationParts& parts_;
+    SteadyTime meets_others_at_{};
+    std::string failed_;  // how they could not be met, when it was tried last
     std::unique_ptr<Sweeper> sweeper_;
     std::set<std::string, std::less<>> tables_;
     // A program that runs for a moment leaves this to those that stay.

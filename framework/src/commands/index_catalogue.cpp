@@ -1,6 +1,8 @@
 #include "commands/index_catalogue.h"
 
 #include "rows/index_entries.h"
+#include "rows/stored_rows.h"
+#include "transactions/attributes.h"
 #include "transactions/read_patiently.h"
 #include "transactions/system_table.h"
 
@@ -17,8 +19,15 @@ namespace {
 
 using States = IndexCatalogue::States;
 
+constexpr std::string_view prefix = "rows ";
+constexpr const char* sorted_attribute = "sorted";
+
 store::Key key_of(const RowTable& table) {
-    return {transactions::system_table().name, "rows " + std::string{table.type.name}};
+    return {transactions::system_table().name, std::string{prefix} + std::string{table.type.name}};
+}
+
+store::Item item_of(const RowTable& table, std::string indexes) {
+    return {{"indexes", std::move(indexes)}, {sorted_attribute, std::int64_t{table.sorted}}};
 }
 
 std::optional<std::string> stored_text(const store::Key& key, const std::optional<store::Item>& item) {
@@ -74,6 +83,24 @@ constexpr RetryPolicy changing{.attempts_max = 20, .time_max = std::chrono::seco
 
 }  // namespace
 
+std::vector<store::TableSchema> tables_of_rows(store::ItemStore& store) {
+    std::vector<store::TableSchema> tables;
+    store::Scan scan{.table = transactions::system_table().name};
+    do {
+        store::Page page = store.scan(scan);
+        for (const store::Record& record : page.records) {
+            const std::string& name = record.key.partition;
+            if (!name.starts_with(prefix)) continue;
+            const std::int64_t* const sorted =
+                transactions::integer_of(record.key, record.item, sorted_attribute, {0, 1});
+            if (sorted == nullptr) transactions::throw_damaged(record.key, "does not say whether its rows are sorted");
+            tables.push_back(schema_of_rows(name.substr(prefix.size()), *sorted == 1));
+        }
+        scan.next = std::move(page.next);
+    } while (scan.next);
+    return tables;
+}
+
 IndexCatalogue::Moment IndexCatalogue::moment() const {
     Clock& clock = coordinator_.runtime().clock;
     return {clock.steady_now(), clock.now()};
@@ -118,7 +145,7 @@ void IndexCatalogue::meet(const RowTable& table) {
         store::ItemStore& store = coordinator_.store();
         // Who uses the table at all has made this item first: if it is not there, nobody writes rows without entries.
         const bool whole = !table.indexes.fields.empty() && has_no_rows(store, table);
-        item = store::Item{{"indexes", json::encode(whole ? declared(table, true) : States{})}};
+        item = item_of(table, json::encode(whole ? declared(table, true) : States{}));
         const store::Write write{key, store::Put{*item}, !store::item_exists()};
         store::WriteAnswer answer = store.write({&write, 1}).front();
         if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);  // the next one finds it
@@ -164,7 +191,7 @@ States IndexCatalogue::change(const RowTable& table, const std::function<void(St
         change(states);
         const std::string after = json::encode(states);
         if (before == after) break;
-        const store::Write write{key, store::Put{{{"indexes", after}}},
+        const store::Write write{key, store::Put{item_of(table, after)},
                                  before ? store::equals("indexes", *before) : !store::item_exists()};
         const store::WriteAnswer answer = store.write({&write, 1}).front();
         if (std::holds_alternative<store::Applied>(answer)) break;

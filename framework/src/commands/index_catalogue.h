@@ -18,8 +18,9 @@ namespace varve::detail {
 /// learns of a change when what it knows is older than `known_for`; who makes a change that it must know of waits for
 /// the retention, after which no request of an older decision arrives (transactions/options.h).
 ///
-///     item   := name "rows " table; indexes      in the table `varve`
+///     item   := name "rows " table; indexes; sorted      in the table `varve`
 ///     indexes := {"email":{"form":"unique text","whole":true,"build":"0198…"}, …}      (JSON)
+///     sorted  := 1 if a row's key has two parts, 0 if one
 ///
 /// An index that is dropped is of the form "dropped" until its entries are gone. `build` is a new id whenever an index
 /// begins to be another one, empty if it is whole since the table's first use: what stood here never stands here again,
@@ -72,5 +73,8 @@ class IndexCatalogue {
     mutable SharedMutex mutex_;
     std::map<std::string, Known, std::less<>> known_ VARVE_GUARDED_BY(mutex_);  // by table
 };
+
+/// All that rows were ever kept in, whoever did so. CorruptionError naming an item that does not say how.
+std::vector<store::TableSchema> tables_of_rows(store::ItemStore& store);
 
 }  // namespace varve::detail

@@ -14,6 +14,7 @@
 #include <varve/core/error.h>
 
 #include <algorithm>
+#include <exception>
 
 namespace varve::detail {
 namespace {
@@ -69,7 +70,7 @@ void RowTables::add(const RowTable& table, Whose whose) {
     }
     types_.refuse_another(table.type);
     store_.ensure_table(schema);
-    if (!is_the_frameworks(table)) indexes_.meet(table);
+    indexes_.meet(table);
     if (!table.indexes.fields.empty()) ensure(index_rows);
     if (!table.kept_by.empty()) ensure(row_table<Builds>);
     {
@@ -86,6 +87,23 @@ void RowTables::check_writer(const RowTable& table, SteadyTime until) {
 std::set<std::string, std::less<>> RowTables::names() const {
     const SharedLock lock{mutex_};
     return names_;
+}
+
+std::set<std::string, std::less<>> RowTables::names_in_store() {
+    std::exception_ptr failed;
+    for (const store::TableSchema& schema : tables_of_rows(store_)) {
+        if (names().contains(schema.name)) continue;
+        try {
+            store_.ensure_table(schema);
+        } catch (const Error&) {
+            if (!failed) failed = std::current_exception();
+            continue;
+        }
+        const ExclusiveLock lock{mutex_};
+        names_.insert(schema.name);
+    }
+    if (failed) std::rethrow_exception(failed);
+    return names();
 }
 
 }  // namespace varve::detail

@@ -32,7 +32,11 @@ class RowTables {
     /// Where the rows of one build are (commands/build.h). Lives as long as this.
     const RowTable& of_build(const RowTable& table, std::int64_t number);
     LastSeenBuilds& builds() { return builds_; }
+    /// Those that are ensured.
     std::set<std::string, std::less<>> names() const;
+    /// Ensures those that other programs have used, too: what dead ones have left may be anywhere. Reads the table
+    /// `varve`. Errors: those of the store, when all others are ensured; CorruptionError naming an item of `varve`.
+    std::set<std::string, std::less<>> names_in_store();
     /// ConfigError if this program would write rows without the entries that its indexes need.
     void check_writer(const RowTable& table, SteadyTime until);
     IndexCatalogue& indexes() { return indexes_; }

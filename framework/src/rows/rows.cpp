@@ -9,10 +9,14 @@
 namespace varve::detail {
 
 store::TableSchema schema_of(const RowTable& table) {
-    return {.name = std::string{table.type.name},
-            .partition_attribute = table.sorted ? "partition" : "key",
-            .sort_attribute = table.sorted ? "sort" : "",
-            .sort = table.sorted ? store::SortType::text : store::SortType::none,
+    return schema_of_rows(std::string{table.type.name}, table.sorted);
+}
+
+store::TableSchema schema_of_rows(std::string name, bool sorted) {
+    return {.name = std::move(name),
+            .partition_attribute = sorted ? "partition" : "key",
+            .sort_attribute = sorted ? "sort" : "",
+            .sort = sorted ? store::SortType::text : store::SortType::none,
             .expiry_attribute = "_expires"};
 }
 

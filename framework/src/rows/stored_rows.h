@@ -14,6 +14,7 @@
 namespace varve::detail {
 
 store::TableSchema schema_of(const RowTable& table);
+store::TableSchema schema_of_rows(std::string name, bool sorted);
 /// InvalidError for a key that has more or fewer parts than the table's.
 store::Key stored_key(const RowTable& table, const RowKey& key);
 /// InvalidError for a table without order.

@@ -337,9 +337,9 @@ class Application {
 
     /// Finishes what dead processes have left, in this thread, whether or not the application does so in the
     /// background. For tools that want a store at rest. True as soon as nothing is left; false if something is still
-    /// left after `patience`, because somebody is writing or a dead owner's lease is not over. It looks at the read
-    /// models that this application has used so far; rows<T>() is enough. Reads the whole store if that keeps no order
-    /// of changes. Errors: those of the store.
+    /// left after `patience`, because somebody is writing or a dead owner's lease is not over. It looks at all
+    /// that rows were ever kept in, whichever program did so. Reads the whole store if that keeps no order of changes.
+    /// Errors: those of the store.
     bool settle(Duration patience);
 
     /// Locks by name, in the same store. Their handles must be gone before the application is destroyed.
