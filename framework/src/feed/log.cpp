@@ -16,7 +16,7 @@ using namespace transactions;
 
 namespace {
 
-constexpr const char* log_shard = "0";  // all of it is one partition
+constexpr const char* the_only_partition = "0";
 constexpr const char* slots_attribute = "slots";
 
 const store::TableSchema& log_table() {
@@ -28,7 +28,7 @@ const store::TableSchema& log_table() {
 }
 
 store::Key log_key(store::Position first) {
-    return {log_table().name, log_shard, static_cast<std::int64_t>(first)};
+    return {log_table().name, the_only_partition, static_cast<std::int64_t>(first)};
 }
 
 LogItem decode_item(const store::Record& record) {
@@ -44,11 +44,15 @@ LogItem decode_item(const store::Record& record) {
 }
 
 store::Query the_last_one_up_to(store::SortKey at) {
-    return {.table = log_table().name, .partition = log_shard, .last = std::move(at), .descending = true, .limit = 1};
+    return {.table = log_table().name,
+            .partition = the_only_partition,
+            .last = std::move(at),
+            .descending = true,
+            .limit = 1};
 }
 
 store::Query those_from(std::int64_t at) {
-    return {.table = log_table().name, .partition = log_shard, .first = at, .limit = 100};
+    return {.table = log_table().name, .partition = the_only_partition, .first = at, .limit = 100};
 }
 
 /// Until there is one, or nothing more.
