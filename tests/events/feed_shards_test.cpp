@@ -22,7 +22,7 @@ std::shared_ptr<store::ItemStore> unordered() {
 unsigned shards_with(const std::shared_ptr<store::ItemStore>& store, std::optional<bool> feed,
                      std::optional<unsigned> shards) {
     const Application application{store, {.sweep = false, .feed = feed, .feed_shards = shards}};
-    return bell_shards(*store);
+    return read_bell_shards(*store);
 }
 
 template <class E>
@@ -64,7 +64,7 @@ TEST(TheNumberOfShards, is_kept_with_the_store_and_only_grows) {
     EXPECT_EQ(refusal<ConfigError>(store, 8),
               "ApplicationOptions::feed_shards is 8, and this store has 64 shards already, each of which may hold what "
               "is not in order yet: the number can only grow. Leave the option out, or give it at least 64");
-    EXPECT_EQ(bell_shards(*store), 64u);
+    EXPECT_EQ(read_bell_shards(*store), 64u);
     EXPECT_EQ(shards_with(unordered(), std::nullopt, 8), 8u) << "a new one";
 }
 
@@ -120,7 +120,7 @@ TEST(TheNumberOfShards, is_the_largest_that_two_applications_want_at_the_same_ti
         const std::string refused = refusal<ConfigError>(hooked, second);
         EXPECT_EQ(refused.find("feed_shards is 3, and this store has 8") != std::string::npos, second == 3) << refused;
         EXPECT_FALSE(meanwhile);
-        EXPECT_EQ(bell_shards(*store), 8u);
+        EXPECT_EQ(read_bell_shards(*store), 8u);
     }
 }
 
@@ -275,6 +275,27 @@ TEST_F(Sharded, cost_a_command_and_an_idle_sequencer_no_round_trip_more) {
     EXPECT_FALSE(idle.round());
     EXPECT_EQ(counting->counts().reads, 1u) << "whether there are more";
     EXPECT_EQ(counting->counts().round_trips(), 1u);
+}
+
+TEST_F(Sharded, are_not_said_to_be_empty_where_somebody_has_erased_how_many_there_are) {
+    testing::RecordedLog log;
+    Coordinator logging{*store, {.clock = clock, .log = log}, later, {}, 8};
+    Sequencer running{logging};
+    deposit_often(8, 30);
+    const Feed feed{*store};
+    const store::Write erase{feed_setting_key(), store::Erase{}};
+    static_cast<void>(store->write({&erase, 1}));
+    const std::string damage = "the item varve/feed does not say in how many shards commits are announced";
+    try {
+        static_cast<void>(feed.wait_for({}, clock, clock.steady_now()));
+        ADD_FAILURE() << "it cannot know";
+    } catch (const CorruptionError& error) {
+        EXPECT_EQ(std::string{error.what()}.substr(0, damage.size()), damage);
+    }
+    while (running.round()) {
+    }
+    EXPECT_NE(log.text().find(damage), std::string::npos) << log.text();
+    EXPECT_EQ(standing_bells(*store), 0u) << "those that are known go on";
 }
 
 TEST_F(Sharded, are_put_in_order_where_their_number_cannot_be_read_any_more) {

@@ -4,7 +4,6 @@
 #include "feed/sequencer.h"
 #include "support/account.h"
 #include "support/unordered_store.h"
-#include "transactions/system_table.h"
 
 #include <varve/testing/manual_world.h>
 
@@ -83,7 +82,7 @@ struct Sequenced : ::testing::Test, testing::ManualWorld {
     Sequencer sequencer{coordinator};
 
     Sequenced() {
-        store->ensure_table(system_table());
+        decide_on_bells(*store, {});
         store->ensure_table(events_table());
         ensure_log_tables(*store);
     }

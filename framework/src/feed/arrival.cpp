@@ -16,8 +16,10 @@ Arrival::Arrival(store::ItemStore& store, const std::vector<store::Key>& slots) 
     }
     if (!slots.empty()) return;
     // Whoever rang in a shard has known of it, so this finds all shards that anybody has rung in before.
+    const store::Key setting = feed_setting_key();
+    const unsigned shards = announced_bell_shards(store.read({&setting, 1}).front());
     std::vector<store::Query> queries;
-    for (unsigned shard = 0, shards = bell_shards(store); shard < shards; ++shard) queries.push_back(bells_in(shard));
+    for (unsigned shard = 0; shard < shards; ++shard) queries.push_back(bells_in(shard));
     while (!queries.empty()) {
         std::vector<store::Query> more;
         std::size_t i = 0;

@@ -20,7 +20,8 @@ namespace varve::feed {
 /// Errors: those of the store. Threads: one at a time.
 class Arrival {
   public:
-    /// Of these slots; of none: of all that was acknowledged before this.
+    /// Of these slots; of none: of all that was acknowledged before this. CorruptionError if the store does not say
+    /// where that is announced.
     Arrival(store::ItemStore& store, const std::vector<store::Key>& slots);
     bool is_complete();
 

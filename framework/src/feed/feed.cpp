@@ -37,7 +37,7 @@ void add_events(Batch& batch, const store::Key& key, const Committed& slot, stor
 }  // namespace
 
 Feed::Feed(store::ItemStore& store) : store_(store), logged_(!store.capabilities().ordered_changes) {
-    if (!logged_ || bell_shards(store) > 0) return;
+    if (!logged_ || read_bell_shards(store) > 0) return;
     throw ConfigError(
         "events cannot be followed in this store: it keeps no order of changes, and commits are not announced in it; "
         "set ApplicationOptions::feed to true, or use inline projections");

@@ -100,7 +100,7 @@ std::vector<store::Query> Sequencer::next_pages() const {
 void Sequencer::learn_shards(const std::optional<store::Item>& setting) {
     if (planted(PlantedFault::a_sequencer_does_not_learn_of_new_shards)) return;
     try {
-        const std::size_t shards = bell_shards(setting).value_or(0);
+        const std::size_t shards = announced_bell_shards(setting);
         if (shards > next_pages_.size()) next_pages_.resize(shards);
     } catch (const CorruptionError& error) {
         report(error.what());  // those that are known go on

@@ -54,6 +54,22 @@ store::Condition says(const std::optional<unsigned>& found) {
     return store::equals(announced_attribute, std::int64_t{1}) && std::move(as_many);
 }
 
+/// ConfigError if commits are announced in so many shards, and should be in fewer, or not at all.
+void refuse_fewer_than(unsigned there, const WantedBells& wanted) {
+    if (there > 0 && wanted.announced == false) {
+        throw ConfigError(
+            "ApplicationOptions::feed is false, and commits to this store are announced to those who follow its "
+            "events; leave the option out, or use a store of its own");
+    }
+    if (wanted.shards.value_or(there) < there) {
+        throw ConfigError("ApplicationOptions::feed_shards is " + std::to_string(*wanted.shards) +
+                          ", and this store has " + std::to_string(there) +
+                          " shards already, each of which may hold what is not in order yet: the number can only "
+                          "grow. Leave the option out, or give it at least " +
+                          std::to_string(there));
+    }
+}
+
 }  // namespace
 
 const store::TableSchema& bells_table() {
@@ -133,7 +149,7 @@ store::Key feed_setting_key() {
     return {system_table().name, "feed"};
 }
 
-std::optional<unsigned> bell_shards(const std::optional<store::Item>& setting) {
+std::optional<unsigned> decode_bell_shards(const std::optional<store::Item>& setting) {
     if (!setting) return std::nullopt;
     const store::Key key = feed_setting_key();
     const std::int64_t* announced = integer_of(key, *setting, announced_attribute, {0, 1});
@@ -143,11 +159,17 @@ std::optional<unsigned> bell_shards(const std::optional<store::Item>& setting) {
     return shards == nullptr ? 1 : static_cast<unsigned>(*shards);
 }
 
-unsigned bell_shards(store::ItemStore& store) {
+unsigned announced_bell_shards(const std::optional<store::Item>& setting) {
+    const unsigned shards = decode_bell_shards(setting).value_or(0);
+    if (shards == 0) throw_damaged(feed_setting_key(), "does not say in how many shards commits are announced");
+    return shards;
+}
+
+unsigned read_bell_shards(store::ItemStore& store) {
     if (store.capabilities().ordered_changes) return 0;
     const store::Key key = feed_setting_key();
     store.ensure_table(system_table());
-    return bell_shards(store.read({&key, 1}).front()).value_or(0);
+    return decode_bell_shards(store.read({&key, 1}).front()).value_or(0);
 }
 
 unsigned decide_on_bells(store::ItemStore& store, const WantedBells& wanted) {
@@ -155,22 +177,10 @@ unsigned decide_on_bells(store::ItemStore& store, const WantedBells& wanted) {
     const store::Key key = feed_setting_key();
     store.ensure_table(system_table());
     for (;;) {
-        const std::optional<unsigned> found = bell_shards(store.read({&key, 1}).front());
-        const unsigned there = found.value_or(0);
-        if (there > 0 && wanted.announced == false) {
-            throw ConfigError(
-                "ApplicationOptions::feed is false, and commits to this store are announced to those who follow its "
-                "events; leave the option out, or use a store of its own");
-        }
-        const bool announced = wanted.announced.value_or(found != 0u);
-        const unsigned shards = announced ? wanted.shards.value_or(std::max(there, 1u)) : 0;
-        if (shards < there) {
-            throw ConfigError("ApplicationOptions::feed_shards is " + std::to_string(shards) + ", and this store has " +
-                              std::to_string(there) +
-                              " shards already, each of which may hold what is not in order yet: the number can only "
-                              "grow. Leave the option out, or give it at least " +
-                              std::to_string(there));
-        }
+        const std::optional<unsigned> found = decode_bell_shards(store.read({&key, 1}).front());
+        refuse_fewer_than(found.value_or(0), wanted);
+        const bool announced = wanted.announced.value_or(!found || *found > 0);
+        const unsigned shards = announced ? wanted.shards.value_or(std::max(found.value_or(0), 1u)) : 0;
         if (found == shards) return shards;
         const store::Write write{key, store::Put{setting(shards)}, says(found)};
         const store::WriteAnswer answer = store.write({&write, 1}).front();

@@ -72,18 +72,20 @@ store::Write raise_watermark(std::string stream, Version version);
 
 store::Key feed_setting_key();
 /// What the item under that key says: the number of shards, or 0: commits are not announced. nullopt: it is open.
-std::optional<unsigned> bell_shards(const std::optional<store::Item>& setting);
+std::optional<unsigned> decode_bell_shards(const std::optional<store::Item>& setting);
+/// The same where commits are known to be announced: CorruptionError if it does not say in how many shards.
+unsigned announced_bell_shards(const std::optional<store::Item>& setting);
 /// As the store says now. 0, too, where that is open, and where the store keeps an order of changes, which need not be
 /// announced.
-unsigned bell_shards(store::ItemStore& store);
+unsigned read_bell_shards(store::ItemStore& store);
 
 /// What an application wants of it; nullopt: as the store says, else yes, with one shard.
 struct WantedBells {
     std::optional<bool> announced = {};
     std::optional<unsigned> shards = {};  ///< 1 to bell_shards_max; means nothing where commits are not announced
 };
-/// Decides for a store what is open there, or can be changed. Returns what holds now, as bell_shards. ConfigError if
-/// the store says yes and `wanted` no, and if it has more shards than are wanted.
+/// Decides for a store what is open there, or can be changed. Returns what holds now, as read_bell_shards. ConfigError
+/// if the store says yes and `wanted` no, and if it has more shards than are wanted.
 unsigned decide_on_bells(store::ItemStore& store, const WantedBells& wanted);
 
 }  // namespace varve::transactions
