@@ -252,6 +252,56 @@ TEST_F(Sharded, one_that_is_full_is_not_read_in_small_pieces_for_the_sake_of_the
     EXPECT_EQ(standing_bells(*store), 0u);
 }
 
+TEST_F(Sharded, let_the_sequencer_pause_where_many_bells_cannot_go) {
+    const Application raising{store, in(8)};
+    const store::Key slot = slot_key("account-a", 1);
+    std::vector<store::Write> writes{{slot, store::Put{{{"written", "by hand"}}}}};
+    for (int i = 0; i < 7200; ++i) writes.push_back(ring(bell_for("w" + std::to_string(i), slot, 8)));
+    static_cast<void>(store->write(writes));
+    for (int pass = 1; pass <= 2; ++pass) {
+        int rounds = 1;
+        while (rounds < 200 && sequencer.round()) ++rounds;
+        EXPECT_LT(rounds, 60) << "pass " << pass;
+        EXPECT_GE(rounds, 36) << "it looks at all of them, 200 at a time";
+    }
+    EXPECT_EQ(standing_bells(*store), 7200u);
+}
+
+TEST_F(Sharded, of_which_one_announces_more_than_a_piece_of_the_log_takes_do_not_keep_the_other_waiting) {
+    Application old{store, in(1)};
+    Application bank{store, in(2)};
+    put_in_order();
+    for (int i = 0; i < 45; ++i) {
+        std::vector<std::string> ids;
+        for (int k = 0; k < 50; ++k) ids.push_back(std::to_string(i) + "-" + std::to_string(k));
+        deposit_together(old, ids);
+    }
+    while (bells_in_shard(1) == 0) deposit(bank, "a");
+    sequencer.round();
+    sequencer.round();  // one of the two has begun with it
+    EXPECT_EQ(bells_in_shard(1), 0u);
+    EXPECT_GT(bells_in_shard(0), 10u);
+    put_in_order();
+    EXPECT_EQ(standing_bells(*store), 0u);
+    expect_each_once_in_order(*store);
+}
+
+TEST_F(Sharded, give_a_round_no_more_bells_than_one_does) {
+    {
+        Application old{store, in(1)};
+        for (int i = 0; i < 1000; ++i) deposit(old, "a" + std::to_string(i));
+        Application bank{store, in(8)};
+        for (int i = 0; i < 300; ++i) deposit(bank, "b" + std::to_string(i));
+    }
+    std::size_t before = standing_bells(*store);
+    while (sequencer.round()) {
+        const std::size_t after = standing_bells(*store);
+        EXPECT_LE(before - after, 200u);
+        before = after;
+    }
+    EXPECT_EQ(standing_bells(*store), 0u);
+}
+
 TEST_F(Sharded, cost_a_command_and_an_idle_sequencer_no_round_trip_more) {
     const auto counting = std::make_shared<testing::CountingStore>(store);
     Application bank{counting, in(8)};

@@ -16,16 +16,10 @@ using namespace transactions;
 
 namespace {
 
-/// Over all shards, and as many again over those that have more: one that is full is not read in small pieces for the
-/// sake of many that are empty, nor do these wait for it.
 constexpr std::size_t bells_at_a_time = 200;
 constexpr Duration asks_for_shards_after = std::chrono::seconds{1};
 constexpr std::size_t watermarks_known_max = 50'000;
 constexpr std::size_t reported_max = 1'000;
-
-bool is_begun(const std::optional<std::string>& next_page) {
-    return next_page.has_value();
-}
 
 bool is_followed(const store::Key& slot) {
     return slot.table == events_table().name && !is_internal(slot.partition);
@@ -40,10 +34,11 @@ bool Sequencer::round() {
     has_more_ = false;
     try {
         if (!end_) begin_anew();
-        const std::size_t shards = next_pages_.size();
-        std::vector<Standing> standing = bells();
-        const bool more = std::ranges::any_of(next_pages_, is_begun) || next_pages_.size() > shards;
-        return (!standing.empty() && work(std::move(standing))) || more;
+        std::vector<Standing> standing = next_bells();
+        const bool has_worked = !standing.empty() && work(std::move(standing));
+        if (has_worked || !std::ranges::all_of(shards_, &Shard::is_through)) return true;
+        std::ranges::fill(shards_, Shard{});
+        return false;
     } catch (...) {
         end_.reset();
         throw;
@@ -60,48 +55,57 @@ void Sequencer::begin_anew() {
     end_ = last ? last->last() : 0;
 }
 
-std::vector<Sequencer::Standing> Sequencer::bells() {
-    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
-    std::vector<store::Key> setting;
-    if (now >= asks_for_shards_at_) setting.push_back(feed_setting_key());
-    store::FoundTogether found = store_.read_together(setting, next_pages());
+std::vector<Sequencer::Standing> Sequencer::next_bells() {
+    std::vector<unsigned> shards;
+    for (std::size_t i = 0; i < shards_.size(); ++i)
+        shards.push_back(static_cast<unsigned>((rounds_ + i) % shards_.size()));
+    ++rounds_;
+    std::vector<store::Record> records;
+    read_next(shards, records);
+    std::erase_if(shards, [&](unsigned shard) { return !shards_[shard].next; });
+    read_next(shards, records);
     std::vector<Standing> bells;
-    for (std::size_t shard = 0; shard < found.pages.size(); ++shard) {
-        store::Page& page = found.pages[shard];
-        next_pages_[shard] = std::move(page.next);
-        for (const store::Record& record : page.records) {
-            try {
-                bells.push_back({.bell = decode_bell(record.key, record.item)});
-            } catch (const CorruptionError& error) {
-                report(error.what());
-            }
+    for (const store::Record& record : records) {
+        try {
+            bells.push_back({.bell = decode_bell(record.key, record.item)});
+        } catch (const CorruptionError& error) {
+            report(error.what());
         }
-    }
-    if (!setting.empty()) {
-        learn_shards(found.items.front());
-        asks_for_shards_at_ = now + asks_for_shards_after;
     }
     return bells;
 }
 
-std::vector<store::Query> Sequencer::next_pages() const {
-    const auto share = [](std::size_t shards) { return (bells_at_a_time + shards - 1) / shards; };
-    const auto with_more = static_cast<std::size_t>(std::ranges::count_if(next_pages_, is_begun));
+void Sequencer::read_next(const std::vector<unsigned>& shards, std::vector<store::Record>& bells) {
+    const std::size_t room = bells_at_a_time - bells.size();
+    if (shards.empty() || room < shards.size()) return;
     std::vector<store::Query> queries;
-    for (const std::optional<std::string>& next : next_pages_) {
-        store::Query query = bells_in(static_cast<unsigned>(queries.size()));
-        query.limit = share(next ? with_more : next_pages_.size());
-        query.next = next;
+    for (const unsigned shard : shards) {
+        store::Query query = bells_in(shard);
+        query.limit = room / shards.size();
+        query.next = shards_[shard].next;
         queries.push_back(std::move(query));
     }
-    return queries;
+    const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
+    std::vector<store::Key> setting;
+    if (now >= asks_for_shards_at_) setting.push_back(feed_setting_key());
+    store::FoundTogether found = store_.read_together(setting, queries);
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+        Shard& shard = shards_[shards[i]];
+        store::Page& page = found.pages[i];
+        shard.next = std::move(page.next);
+        shard.is_through = shard.is_through || !shard.next;
+        std::ranges::move(page.records, std::back_inserter(bells));
+    }
+    if (setting.empty()) return;
+    learn_shards(found.items.front());
+    asks_for_shards_at_ = now + asks_for_shards_after;
 }
 
 void Sequencer::learn_shards(const std::optional<store::Item>& setting) {
     if (planted(PlantedFault::a_sequencer_does_not_learn_of_new_shards)) return;
     try {
         const std::size_t shards = announced_bell_shards(setting);
-        if (shards > next_pages_.size()) next_pages_.resize(shards);
+        if (shards > shards_.size()) shards_.resize(shards);
     } catch (const CorruptionError& error) {
         report(error.what());  // those that are known go on
     }
@@ -207,7 +211,7 @@ void Sequencer::look_for_void(const std::vector<Standing>& bells) {
 std::vector<Run> Sequencer::new_runs(const std::vector<Standing>& bells) {
     std::vector<store::Query> queries;
     std::set<std::string> asked;
-    for (const Standing& one : bells) {  // the oldest first
+    for (const Standing& one : bells) {  // what a piece of the log has no room for is of the last
         for (const store::Key& slot : one.slots) {
             const auto after = watermarks_.find(slot.partition);
             if (after == watermarks_.end() || is_logged(slot) || !asked.insert(slot.partition).second) continue;

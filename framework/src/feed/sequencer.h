@@ -27,15 +27,19 @@ namespace varve::feed {
 ///     Sequencer sequencer{coordinator};
 ///     while (sequencer.round()) {}
 ///
+/// A round holds at most 200 bells of all shards together, and beside them what it reads of the streams that they
+/// announce: at most 1,000 slots above the watermarks, or 5 of each stream if that is more.
+///
 /// Threads: one Sequencer belongs to one thread.
 class Sequencer {
   public:
     explicit Sequencer(transactions::Coordinator& coordinator)
-        : coordinator_(coordinator), store_(coordinator.store()), next_pages_(coordinator.bell_shards()) {}
+        : coordinator_(coordinator), store_(coordinator.store()), shards_(coordinator.bell_shards()) {}
 
-    /// Reads a page of bells of each shard and does what they ask for; costs about seven round trips, and some more for
-    /// many bells where items may be large (in_turn.h). Whether there may be more to do at once. Errors: those of the
-    /// store, after any of which it begins anew.
+    /// Reads the next bells of all shards and does what they ask for; costs about seven round trips, one more where
+    /// some shards hold more than others, and some more for many bells where items may be large (in_turn.h). Whether
+    /// there may be more to do at once: not when it has been through all shards, and nothing came of this round.
+    /// Errors: those of the store, after any of which it begins anew.
     bool round();
 
     /// Slots that it has put into the log.
@@ -50,10 +54,19 @@ class Sequencer {
         bool is_over = false;                 ///< nothing can appear any more
     };
 
+    struct Shard {
+        std::optional<std::string> next = {};  ///< page; nullopt: the one with its first bell
+        bool is_through = false;               ///< its end was reached since round() was false
+    };
+
     void begin_anew();
     bool work(std::vector<Standing> bells);
-    std::vector<Standing> bells();
-    std::vector<store::Query> next_pages() const;
+    /// As many of each shard; then, of those that have more, what the others have left of a round's bells: a full one
+    /// is not read in small pieces for the sake of many that are empty, nor do these wait for it. Each round begins
+    /// with another shard, since the bells of one alone may announce more than a piece of the log takes.
+    std::vector<Standing> next_bells();
+    /// Adds the next ones of these shards, as many of each, up to a round's bells.
+    void read_next(const std::vector<unsigned>& shards, std::vector<store::Record>& bells);
     /// Of shards that others have added.
     void learn_shards(const std::optional<store::Item>& setting);
     void look_at(Standing& standing, std::optional<store::Item> item);
@@ -76,7 +89,8 @@ class Sequencer {
     store::Sightings sightings_;
     std::optional<store::Position> end_;  // of the log, whose last piece is in the watermarks; nullopt: not known
     std::map<std::string, transactions::Version> watermarks_;  // those known, exactly as long as end_ is
-    std::vector<std::optional<std::string>> next_pages_;       // of each shard; nullopt: it begins with its first bell
+    std::vector<Shard> shards_;
+    std::uint64_t rounds_ = 0;
     SteadyTime asks_for_shards_at_ = SteadyTime::min();
     std::uint64_t logged_ = 0;
     std::set<std::string> reported_;
