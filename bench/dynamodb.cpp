@@ -19,7 +19,6 @@ namespace {
 
 using varve::dynamodb::FaultProxy;
 using varve::dynamodb::LocalServer;
-using varve::transactions::Strategy;
 
 constexpr std::size_t slot_bytes = 150;  // about what a slot of one small event takes
 constexpr std::chrono::milliseconds round_trip{5};
@@ -87,8 +86,8 @@ double execute(const Plan& plan, Server& server, unsigned in_flight) {
 }
 
 /// Of one account to n - 1 others; no two threads share an account.
-double transfer(const Plan& plan, Server& server, Strategy strategy, int n, unsigned in_flight) {
-    varve::Application bank{server.fresh(), {.transactions = {.strategy = strategy}}};
+double transfer(const Plan& plan, Server& server, int n, unsigned in_flight) {
+    varve::Application bank{server.fresh()};
     const auto pay = [&](unsigned thread, long i) {
         const auto outcome = bank.transact([&](varve::Transaction& tx) {
             const std::string prefix = account(thread, i) + ".";
@@ -163,16 +162,12 @@ void add_rates(const Plan& plan, Figures& figures) {
              .raw = "conditional puts by a loop over libcurl, as many in flight"},
             [&, in_flight](Server& server) { return execute(plan, server, in_flight); },
             [&, in_flight](Server& server) { return raw_puts(plan, server, in_flight); });
-        for (const Strategy strategy : {Strategy::protocol, Strategy::automatic}) {
-            const bool protocol = strategy == Strategy::protocol;
-            const int writes = protocol ? 3 : 2;
-            figures.add(
-                {.name = std::string{"dynamodb_transfers_of_2_"} + (protocol ? "protocol" : "native") + at,
-                 .unit = "transfers/s",
-                 .raw = std::to_string(writes) + " conditional puts by a loop over libcurl, as many in flight"},
-                [&, in_flight, strategy](Server& server) { return transfer(plan, server, strategy, 2, in_flight); },
-                [&, in_flight, writes](Server& server) { return raw_puts(plan, server, in_flight) / writes; });
-        }
+        figures.add(
+            {.name = "dynamodb_transfers_of_2" + at,
+             .unit = "transfers/s",
+             .raw = "three conditional puts by a loop over libcurl, as many in flight"},
+            [&, in_flight](Server& server) { return transfer(plan, server, 2, in_flight); },
+            [&, in_flight](Server& server) { return raw_puts(plan, server, in_flight) / 3; });
     }
 }
 
@@ -189,13 +184,10 @@ void add_round_trips(const Plan& plan, Figures& figures) {
         [&, round_trips](Server& server) { return round_trips(execute(plan, server, 1)); }, raw, round_trip);
     for (const int n : {2, 5, 10, 25}) {
         figures.add(
-            {.name = "dynamodb_5_ms_away_transfer_of_" + std::to_string(n) + "_protocol",
+            {.name = "dynamodb_5_ms_away_transfer_of_" + std::to_string(n),
              .unit = "round trips",
              .raw = "one conditional put by a loop over libcurl, as far away"},
-            [&, round_trips, n](Server& server) {
-                return round_trips(transfer(plan, server, Strategy::protocol, n, 1));
-            },
-            raw, round_trip);
+            [&, round_trips, n](Server& server) { return round_trips(transfer(plan, server, n, 1)); }, raw, round_trip);
     }
 }
 

@@ -58,10 +58,7 @@ std::string answer(const std::string& before, std::size_t count, const std::stri
 }
 
 std::shared_ptr<varve::store::ItemStore> store_on(const ScriptedServer& server) {
-    auto store = varve::dynamodb::open({.host = server.address(),
-                                        .prefix = "bench",
-                                        .region = "eu-west-1",
-                                        .transactions = varve::dynamodb::Transactions::off});
+    auto store = varve::dynamodb::open({.host = server.address(), .prefix = "bench", .region = "eu-west-1"});
     store->ensure_table(items);
     return store;
 }

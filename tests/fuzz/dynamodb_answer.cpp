@@ -27,9 +27,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         +[](Answer answer, const FindTable&) { static_cast<void>(parse_page(answer, events)); },
         +[](Answer answer, const FindTable&) { static_cast<void>(parse_error(answer)); },
         +[](Answer answer, const FindTable&) { static_cast<void>(parse_refusing_item(answer, events)); },
-        +[](Answer answer, const FindTable&) {
-            static_cast<void>(parse_cancellation(answer, {&events, &events}));
-        },
         +[](Answer answer, const FindTable&) { static_cast<void>(parse_described_table(answer)); },
         +[](Answer answer, const FindTable&) { static_cast<void>(parse_time_to_live(answer)); },
     };

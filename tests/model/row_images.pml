@@ -11,8 +11,8 @@
  * a base that has moved on without it, or that it has moved on itself, by a new revision. Over both rows it is one atomic
  * request, and row 0 is the one that tells its outcome.
  *
- * -DPARTS: what one atomic request writes need not show at once. A row that is late shows to reads as it was before. Writes,
- * their conditions and isolated reads meet it as it is. A snapshot's second round reads so; the mutation -DSHOWN does not.
+ * The mutation -DPARTS: what one atomic request writes need not show at once. A row that is late shows to reads as it was
+ * before; writes and their conditions meet it as it is.
  */
 #define OPEN 0
 #define VOID 1
@@ -88,16 +88,10 @@ byte late, lval[NR], lrev[NR];              /* rows that show as they were, and 
 #define SHOWS(r,v,q) if :: late&B(r) -> v=lval[r]; q=lrev[r] :: else -> v=IMAGE(r); q=row[r].rev fi
 #define SHOW(r) late=late&(255-B(r));       /* nobody writes upon what is late without its showing */
 #define HIDE(a,r) if :: OP(a,r) -> lval[r]=seenv[(a)*NR+(r)]; lrev[r]=seenr[(a)*NR+(r)]; late=late|B(r) :: skip fi;
-#ifdef SHOWN
-#define ISOLATED(r) 1
-#else
-#define ISOLATED(r) (!(late&B(r)))
-#endif
 #else
 #define SHOWS(r,v,q) v=IMAGE(r); q=row[r].rev
 #define SHOW(r)
 #define HIDE(a,r)
-#define ISOLATED(r) 1
 #endif
 
 #ifdef COUNTER         /* mutation: a counter instead of a unique _rev */
@@ -358,8 +352,8 @@ end:
      read(0,u,q); if :: atomic { row[0].rev!=q0 -> goto again } :: atomic { row[0].rev==q0 } fi;
      if :: atomic { row[1].rev!=q1 -> goto again } :: atomic { row[1].rev==q1 } fi;
 #else
-     ISOLATED(0); read(0,u,q); if :: atomic { q!=q0 -> goto again } :: atomic { q==q0 -> u=0; q=0 } fi;
-     ISOLATED(1); read(1,u,q); if :: atomic { q!=q1 -> goto again } :: atomic { q==q1 -> u=0; q=0 } fi;
+     read(0,u,q); if :: atomic { q!=q0 -> goto again } :: atomic { q==q0 -> u=0; q=0 } fi;
+     read(1,u,q); if :: atomic { q!=q1 -> goto again } :: atomic { q==q1 -> u=0; q=0 } fi;
 #endif
      assert(v0==v1);                                            /* SNAPSHOT: both rows of one moment */
 again: atomic { watch[0]=0; watch[1]=0; b=0; v0=0; v1=0; q0=0; q1=0; u=0; q=0 }

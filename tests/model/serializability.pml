@@ -7,8 +7,8 @@
  *
  * A command that validates something prepares its primary as well (HOLD); the mutation -DUNPREPARED does not.
  *
- * -DPARTS: what one atomic request writes need not show at once. An item that is late shows to reads as it was before. Writes,
- * their conditions and isolated reads meet it as it is. Validation reads so; the mutation -DSHOWN validates what shows.
+ * The mutation -DPARTS: what one atomic request writes need not show at once. An item that is late shows to reads as it was
+ * before; writes and their conditions meet it as it is.
  */
 #define B(a) (1<<(a))
 #define TX 0
@@ -134,16 +134,9 @@ inline put(a,k) { SHOW(k) it[k].ver=a+1; it[k].by=0; it[k].ep=0 }
 inline put_beside(a,k) {                                         /* by an atomic request */
   put(a,k);
   if :: lver[k]=rv[a*NI+k]; lep[k]=re[a*NI+k]; late=late|B(k) :: skip fi }
-#ifdef SHOWN
-#define ISOLATED(k) 1
 #define VALIDATED(a,k) (LATE(k) -> lver[k]==rv[(a)*NI+(k)] : VALID(a,k))
 #else
-#define ISOLATED(k) (!LATE(k))
-#define VALIDATED(a,k) VALID(a,k)
-#endif
-#else
 inline put_beside(a,k) { put(a,k) }
-#define ISOLATED(k) 1
 #define VALIDATED(a,k) VALID(a,k)
 #endif
 inline do_commit(a) {                                            /* HELD: prepared on the committed base */
@@ -161,7 +154,7 @@ inline validate(a) {
 #ifndef NOVAL          /* mutation: no validation at all */
   i=0;
   do
-  :: atomic { i<NI && ONLYREADS(a,i) && ISOLATED(i) -> if :: VALIDATED(a,i) -> i++ :: else -> i=0; goto aborted fi }
+  :: atomic { i<NI && ONLYREADS(a,i) -> if :: VALIDATED(a,i) -> i++ :: else -> i=0; goto aborted fi }
   :: atomic { i<NI && !ONLYREADS(a,i) -> i++ }
   :: atomic { i>=NI -> i=0; break }
   od

@@ -85,7 +85,6 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
     shards = pick(1u, 1u, 3u, 8u);
     if (no_changes && random.chance(0.4)) shards_later = shards + pick(1u, 2u, 20u);
-    if (no_changes) parts_us_max = pick(0, 2'000, 50'000, 1'000'000);
 }
 
 namespace {
@@ -98,7 +97,7 @@ class Cluster {
           random_(settings.seed + 1),
           clock_(scheduler_),
           ledger_(std::make_shared<Ledger>(memory::open())),
-          store_(std::make_shared<LooseStore>(ledger_, scheduler_, settings.seed + 2, Duration{settings.parts_us_max})),
+          store_(std::make_shared<LooseStore>(ledger_, scheduler_, settings.seed + 2)),
           network_({clock_, random_}, settings.faults) {
         scheduler_.before_switch = [this] { attribute(); };
     }

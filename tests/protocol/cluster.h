@@ -40,8 +40,7 @@ struct Settings {
     double clock_drift_max = 0;
     double no_atomic_writes = 0;  ///< probability, of each process
     std::size_t atomic_writes_max = SIZE_MAX;
-    bool no_changes = false;        ///< sweepers have to scan
-    std::int64_t parts_us_max = 0;  ///< how long only a part of an atomic batch may show; 0: never
+    bool no_changes = false;  ///< sweepers have to scan
     std::size_t item_bytes_max = SIZE_MAX;
     std::uint64_t steps_max = 3'000'000;  ///< of the scheduler; more is an endless loop
 };

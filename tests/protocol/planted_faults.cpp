@@ -35,10 +35,6 @@ std::string_view name_of(PlantedFault fault) {
         case PlantedFault::a_commit_without_an_answer_to_every_prepare:
             return "a commit without an answer to every prepare";
         case PlantedFault::no_validation: return "no validation";
-        case PlantedFault::a_part_of_an_atomic_write_is_validated: return "a part of an atomic write is validated";
-        case PlantedFault::a_snapshot_shows_a_part_of_an_atomic_write:
-            return "a snapshot shows a part of an atomic write";
-        case PlantedFault::an_atomic_write_inserts_into_a_range: return "an atomic write inserts into a range";
         case PlantedFault::validation_before_the_prepares: return "validation before the prepares";
         case PlantedFault::validation_overlooks_intents: return "validation overlooks intents";
         case PlantedFault::the_primary_is_not_held: return "the primary is not held";

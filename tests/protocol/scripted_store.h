@@ -59,9 +59,6 @@ class ScriptedStore final : public store::ItemStore {
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         return ask([&] { return inner_.read(keys); });
     }
-    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override {
-        return ask([&] { return inner_.read_isolated(keys); });
-    }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override {
         return ask([&] { return inner_.query(query); });

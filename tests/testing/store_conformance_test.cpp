@@ -299,39 +299,7 @@ TEST(StoreConformance, an_atomic_batch_that_shows_in_parts_is_found_out) {
             return Applied{};
         }
     };
-    struct SaysSo : Store {
-        Capabilities capabilities() const override {
-            Capabilities capabilities = inner().capabilities();
-            capabilities.isolated_atomic_writes = false;
-            return capabilities;
-        }
-    };
-    EXPECT_TRUE(fails<Store>("what_was_seen_of_an_atomic_batch_is_whole_to_isolated_reads"));
-    EXPECT_TRUE(fails<SaysSo>("what_was_seen_of_an_atomic_batch_is_whole_to_isolated_reads"));
-    struct ForgetsOne : RightStore {
-        std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys) override {
-            auto items = inner().read(keys);
-            if (!items.empty()) items.back().reset();
-            return items;
-        }
-    };
-    EXPECT_TRUE(fails<ForgetsOne>("isolated_reads_find_what_reads_find"));
-}
-
-TEST(StoreConformance, an_adapter_whose_atomic_writes_show_in_parts_has_to_say_how_it_reads_isolated) {
-    struct Store : PassingStore {
-        using PassingStore::PassingStore;
-        Capabilities capabilities() const override {
-            Capabilities capabilities = inner().capabilities();
-            capabilities.isolated_atomic_writes = false;
-            return capabilities;
-        }
-        std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys) override {
-            return ItemStore::read_isolated(keys);
-        }
-    };
-    Store store{memory::open()};
-    EXPECT_THROW((void)store.read_isolated({}), InvalidError);
+    EXPECT_TRUE(fails<Store>("who_has_seen_a_part_of_an_atomic_batch_sees_all_of_it"));
 }
 
 TEST(StoreConformance, an_atomic_batch_applied_in_part_is_found_out) {

@@ -81,22 +81,6 @@ BatchOfItems parse_batch_get_item(const Value& answer, const FindTable& find) {
     return batch;
 }
 
-std::vector<std::optional<store::Item>> parse_transact_get_items(const Value& answer,
-                                                                 const std::vector<const Table*>& tables) {
-    const auto responses = array_member(answer, "Responses").GetArray();
-    if (responses.Size() != tables.size()) {
-        throw CorruptionError("TransactGetItems of " + std::to_string(tables.size()) + " items was answered with " +
-                              std::to_string(responses.Size()));
-    }
-    std::vector<std::optional<store::Item>> items;
-    for (const Value& response : responses) {
-        if (!response.IsObject() && !response.IsNull())
-            throw CorruptionError("an item in the answer to TransactGetItems is no object");
-        items.push_back(response.IsNull() ? std::nullopt : parse_get_item(response, *tables[items.size()]));
-    }
-    return items;
-}
-
 PageOfItems parse_page(const Value& answer, const Table& table) {
     PageOfItems page;
     for (const Value& item : array_member(answer, "Items").GetArray())
@@ -117,27 +101,6 @@ std::optional<store::Item> parse_refusing_item(const Value& answer, const Table&
     const Value* item = member_of(answer, "Item");
     if (item == nullptr) return std::nullopt;
     return parse_item(*item, table);
-}
-
-std::vector<CancellationReason> parse_cancellation(const Value& answer, const std::vector<const Table*>& tables) {
-    const auto reasons = array_member(answer, "CancellationReasons").GetArray();
-    if (reasons.Size() != tables.size()) {
-        throw CorruptionError("a transaction of " + std::to_string(tables.size()) + " items was cancelled for " +
-                              std::to_string(reasons.Size()) + " reasons");
-    }
-    std::vector<CancellationReason> result;
-    for (const Value& reason : reasons) {
-        if (!reason.IsObject()) throw CorruptionError("a reason why a transaction was cancelled is no object");
-        result.push_back({.code = text_member(reason, "Code"), .message = text_member(reason, "Message"), .item = {}});
-        const Value* item = member_of(reason, "Item");
-        if (item == nullptr) continue;
-        try {
-            result.back().item = parse_item(*item, *tables[result.size() - 1]);
-        } catch (const CorruptionError& error) {
-            result.back().unreadable = error.what();
-        }
-    }
-    return result;
 }
 
 DescribedTable parse_described_table(const Value& answer) {

@@ -30,10 +30,6 @@ struct BatchOfItems {
 };
 BatchOfItems parse_batch_get_item(const rapidjson::Value& answer, const FindTable& find);
 
-/// Of TransactGetItems: the items in the order of the request's keys, which are of these tables.
-std::vector<std::optional<store::Item>> parse_transact_get_items(const rapidjson::Value& answer,
-                                                                 const std::vector<const Table*>& tables);
-
 /// Of Query and Scan.
 struct PageOfItems {
     std::vector<store::Record> records;
@@ -51,17 +47,6 @@ NamedError parse_error(const rapidjson::Value& answer);
 
 /// The item that refused a write; nullopt if the answer carries none: there was none, or the server tells none.
 std::optional<store::Item> parse_refusing_item(const rapidjson::Value& answer, const Table& table);
-
-/// Why a transaction was cancelled: one reason for each of its writes, or reads, in order; "None" where it was not for
-/// this one.
-struct CancellationReason {
-    std::string code;
-    std::string message;
-    std::optional<store::Item> item;
-    std::string unreadable = {};  ///< why the item cannot be read; empty: it can, or there is none
-};
-std::vector<CancellationReason> parse_cancellation(const rapidjson::Value& answer,
-                                                   const std::vector<const Table*>& tables);
 
 /// Of CreateTable and DescribeTable: the shape that the table has, as far as the port knows it.
 struct DescribedTable {

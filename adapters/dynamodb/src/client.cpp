@@ -72,8 +72,9 @@ struct Client::Attempt {
     }
     /// This attempt may have been applied. True if there must be no other.
     bool doubt() {
-        in_doubt = in_doubt || call.repeat != Call::Repeat::harmless;
-        return call.repeat == Call::Repeat::harmful;
+        const bool is_harmful = call.repeat == Call::Repeat::harmful;
+        in_doubt = in_doubt || is_harmful;
+        return is_harmful;
     }
 };
 

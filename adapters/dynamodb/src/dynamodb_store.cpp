@@ -3,7 +3,6 @@
 #include "alternator.h"
 #include "endpoint.h"
 
-#include <varve/core/ids.h>
 #include <varve/store/adapter.h>
 #include <varve/store/page_token.h>
 
@@ -16,10 +15,7 @@ namespace {
 /// DynamoDB's own limit. It counts the names of the key's attributes, too, which the port does not.
 constexpr std::size_t server_item_bytes_max = 400 * 1024;
 constexpr std::size_t item_bytes_max = server_item_bytes_max - 4;
-constexpr std::size_t atomic_writes_max = 100;
 constexpr std::size_t batch_keys_max = 100;
-/// TransactGetItems takes 100, and answers with 4 MB at most: the largest items have room so.
-constexpr std::size_t isolated_keys_max = 10;
 constexpr std::uint32_t segments_max = 1'000'000;
 
 std::size_t item_bytes_max_of(const Table& table) {
@@ -52,12 +48,6 @@ Failure failure_of(const store::Write& write, Failed failed) {
     return std::move(failed.failure);
 }
 
-/// Others are at the item, or there are too many of them.
-bool is_busy(const CancellationReason& reason) {
-    return reason.code == "TransactionConflict" || reason.code == "ThrottlingError" ||
-           reason.code == "ProvisionedThroughputExceeded";
-}
-
 Table server_table(const Options& options, const store::TableSchema& schema) {
     return {.name = options.prefix + "." + schema.name, .schema = schema};
 }
@@ -69,28 +59,11 @@ std::shared_ptr<store::ItemStore> open(const Options& options) {
 }
 
 DynamoDbStore::DynamoDbStore(const Options& options)
-    : options_(options),
-      client_(client_parts(options)),
-      retry_(Client::Parts{}.retry),
-      has_transactions_(has_transactions()) {}
-
-bool DynamoDbStore::has_transactions() {
-    if (options_.transactions != Transactions::probe) return options_.transactions == Transactions::on;
-    if (options_.host.empty()) return true;  // AWS has them in every region
-    for (Reply& reply : client_.send(probe_transactions())) {
-        auto* failed = std::get_if<Failed>(&reply);
-        if (failed == nullptr || failed->name == "ValidationException") continue;
-        if (failed->name == "UnknownOperationException") return false;
-        raise(failed->failure);
-    }
-    return true;
-}
+    : options_(options), client_(client_parts(options)), retry_(Client::Parts{}.retry) {}
 
 store::Capabilities DynamoDbStore::capabilities() const {
-    return {.item_bytes_max = item_bytes_max,
-            .atomic_writes_max = has_transactions_ ? atomic_writes_max : 0,
-            .ordered_changes = false,
-            .isolated_atomic_writes = !has_transactions_};
+    // Of what TransactWriteItems applies one item may show before another, which the port forbids.
+    return {.item_bytes_max = item_bytes_max, .atomic_writes_max = 0, .ordered_changes = false};
 }
 
 auto DynamoDbStore::understood(auto parse) const try { return parse(); } catch (const CorruptionError& error) {
@@ -211,22 +184,18 @@ store::Page DynamoDbStore::query(const store::Query& query) {
     return std::move(read_together({}, {&query, 1}).pages.front());
 }
 
-DynamoDbStore::Distinct DynamoDbStore::distinct(std::span<const store::Key> keys) const {
-    Distinct distinct;
+store::FoundTogether DynamoDbStore::read_together(std::span<const store::Key> keys,
+                                                  std::span<const store::Query> queries) {
     std::map<store::Key, std::size_t> places;
+    std::vector<TableKey> distinct;
+    std::vector<std::size_t> place_of;
     for (const store::Key& key : keys) {
         const Table& source = table(key.table);
         check(source.schema, key);
-        const auto [place, is_new] = places.try_emplace(key, distinct.keys.size());
-        if (is_new) distinct.keys.push_back({&source, &key});
-        distinct.place_of.push_back(place->second);
+        const auto [place, is_new] = places.try_emplace(key, distinct.size());
+        if (is_new) distinct.push_back({&source, &key});
+        place_of.push_back(place->second);
     }
-    return distinct;
-}
-
-store::FoundTogether DynamoDbStore::read_together(std::span<const store::Key> keys,
-                                                  std::span<const store::Query> queries) {
-    const Distinct asked = distinct(keys);
     std::vector<Call> pages;
     std::vector<std::size_t> page_of;  // of `queries`, by the index in `pages`
     for (std::size_t i = 0; i < queries.size(); ++i) {
@@ -235,11 +204,11 @@ store::FoundTogether DynamoDbStore::read_together(std::span<const store::Key> ke
             page_of.push_back(i);
         }
     }
-    ReadBeside read = read_distinct(asked.keys, std::move(pages));
+    ReadBeside read = read_distinct(distinct, std::move(pages));
 
     store::FoundTogether found{.items = {}, .pages = std::vector<store::Page>(queries.size())};
     found.items.reserve(keys.size());
-    for (const std::size_t place : asked.place_of) found.items.push_back(read.items[place]);
+    for (const std::size_t place : place_of) found.items.push_back(read.items[place]);
     for (std::size_t i = 0; i < page_of.size(); ++i) {
         const Table& source = table(queries[page_of[i]].table);
         PageOfItems page = understood([&] { return parse_page(answer_of(std::move(read.beside[i])), source); });
@@ -324,56 +293,6 @@ DynamoDbStore::ReadBeside DynamoDbStore::read_distinct(std::span<const TableKey>
                                    to_string(*open.front().key) + "; its throughput is used up");
         }
     }
-}
-
-std::vector<std::optional<store::Item>> DynamoDbStore::read_isolated(std::span<const store::Key> keys) {
-    if (!has_transactions_) return read(keys);
-    const Distinct asked = distinct(keys);
-    std::vector<std::span<const TableKey>> open;
-    for (std::size_t from = 0; from < asked.keys.size(); from += isolated_keys_max) {
-        const std::size_t count = std::min(isolated_keys_max, asked.keys.size() - from);
-        open.push_back(std::span{asked.keys}.subspan(from, count));
-    }
-    std::vector<std::optional<store::Item>> items(asked.keys.size());
-    for (Backoff backoff{retry_, options_.runtime}; !open.empty();) {
-        std::vector<Call> calls;
-        for (const auto& batch : open) calls.push_back(transact_get_items(batch));
-        std::vector<Reply> replies = client_.send(calls);
-        std::vector<std::span<const TableKey>> busy;
-        std::string why;
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            std::vector<const Table*> tables;
-            for (const TableKey& one : open[i]) tables.push_back(one.table);
-            if (const auto* declined = std::get_if<Declined>(&replies[i])) {
-                why = busy_with(*declined, tables, open[i]);
-                busy.push_back(open[i]);
-                continue;
-            }
-            std::vector<std::optional<store::Item>> found =
-                understood([&] { return parse_transact_get_items(answer_of(std::move(replies[i])), tables); });
-            std::ranges::move(found, items.begin() + (open[i].data() - asked.keys.data()));
-        }
-        open = std::move(busy);
-        if (!open.empty() && !backoff.next()) {
-            throw UnavailableError("a read of " + std::to_string(keys.size()) +
-                                   " items, isolated from transactions, was cancelled by the server each time: " + why);
-        }
-    }
-    std::vector<std::optional<store::Item>> result;
-    result.reserve(keys.size());
-    for (const std::size_t place : asked.place_of) result.push_back(items[place]);
-    return result;
-}
-
-std::string DynamoDbStore::busy_with(const Declined& declined, const std::vector<const Table*>& tables,
-                                     std::span<const TableKey> keys) const {
-    const std::vector<CancellationReason> reasons =
-        understood([&] { return parse_cancellation(declined.answer, tables); });
-    const auto held = std::ranges::find_if(reasons, is_busy);
-    if (held != reasons.end()) return held->code + " at " + to_string(*keys[held - reasons.begin()].key);
-    const auto named = std::ranges::find_if(reasons, [](const auto& reason) { return reason.code != "None"; });
-    throw CorruptionError("the server cancels a transaction that only reads, " +
-                          (named == reasons.end() ? "for no reason" : "by " + client_.quotable(named->code)));
 }
 
 store::Page DynamoDbStore::scan(const store::Scan& scan) {
@@ -495,64 +414,6 @@ std::vector<DynamoDbStore::ReadAnswer> DynamoDbStore::read_each(std::span<const 
         }
     }
     return answers;
-}
-
-store::AtomicAnswer DynamoDbStore::write_atomically(std::span<const store::Write> writes) {
-    if (!has_transactions_) return ItemStore::write_atomically(writes);
-    store::check(writes, store::Batch::atomic);
-    if (writes.size() > atomic_writes_max) {
-        throw InvalidError("an atomic batch of " + std::to_string(writes.size()) + " writes, at most " +
-                           std::to_string(atomic_writes_max) + " are allowed");
-    }
-    const std::vector<TableWrite> targets = checked(writes);
-    if (targets.empty()) return store::Applied{};
-    for (Backoff backoff{retry_, options_.runtime};;) {
-        Reply reply = client_.send(transact_write_items(targets, uuid7(options_.runtime)));
-        if (std::holds_alternative<Done>(reply)) return store::Applied{};
-        if (auto* failed = std::get_if<Failed>(&reply)) return std::move(failed->failure);
-        bool again = false;
-        store::AtomicAnswer answer = cancelled(targets, std::get<Declined>(reply), backoff, again);
-        if (!again) return answer;
-    }
-}
-
-store::AtomicAnswer DynamoDbStore::cancelled(std::span<const TableWrite> writes, const Declined& declined,
-                                             Backoff& backoff, bool& again) {
-    std::vector<const Table*> tables;
-    for (const TableWrite& one : writes) tables.push_back(one.table);
-    std::vector<CancellationReason> reasons = understood([&] { return parse_cancellation(declined.answer, tables); });
-    store::RefusedBatch refusal;
-    const CancellationReason* busy = nullptr;
-    for (std::size_t i = 0; i < reasons.size(); ++i) {
-        CancellationReason& reason = reasons[i];
-        const store::Key& key = writes[i].write->key;
-        if (!reason.unreadable.empty()) {
-            return Failure{.kind = ErrorKind::corruption,
-                           .message = "the atomic batch is refused by the item " + to_string(key) +
-                                      ", which cannot be read: " + client_.quotable(reason.unreadable)};
-        }
-        if (reason.code == "ConditionalCheckFailed") {
-            refusal.refused.push_back({i, std::move(reason.item)});
-        } else if (is_busy(reason)) {
-            busy = &reason;
-        } else if (reason.code != "None" && !reason.code.empty()) {
-            return Failure{
-                .kind = ErrorKind::invalid,
-                .message =
-                    is_too_large(reason.message)
-                        ? grown_too_large(key)
-                        : "the transaction's write of the item " + to_string(key) + " is not allowed: " +
-                              client_.quotable(reason.code + (reason.message.empty() ? "" : ": ") + reason.message)};
-        }
-    }
-    // Which conditions held is only known of a transaction that nobody disturbed.
-    if (busy != nullptr) {
-        again = backoff.next();
-        return Failure{.kind = ErrorKind::unavailable,
-                       .message = "the transaction was cancelled by the server each time: " + busy->code};
-    }
-    if (refusal.refused.empty()) throw CorruptionError("the server cancels a transaction for no reason");
-    return refusal;
 }
 
 }  // namespace varve::dynamodb

@@ -23,38 +23,26 @@ class DynamoDbStore final : public store::ItemStore {
 
     void ensure_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
-    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
     store::FoundTogether read_together(std::span<const store::Key> keys,
                                        std::span<const store::Query> queries) override;
     store::Page scan(const store::Scan& scan) override;
     store::Capabilities capabilities() const override;
-    store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
   private:
     /// What `parse` makes of an answer. Its CorruptionError quotes what a server said, so it is made fit for a message.
     auto understood(auto parse) const;
     /// Throws InvalidError if nobody ensured it.
     const Table& table(const std::string& name) const;
-    bool has_transactions();
     /// Checks each write, before any is sent.
     std::vector<TableWrite> checked(std::span<const store::Write> writes) const;
-    /// What several keys name, each once.
-    struct Distinct {
-        std::vector<TableKey> keys;
-        std::vector<std::size_t> place_of;  ///< in `keys`, of each that was asked for
-    };
-    Distinct distinct(std::span<const store::Key> keys) const;
     /// The items, and the replies to other calls that were in flight at the same time.
     struct ReadBeside {
         std::vector<std::optional<store::Item>> items;
         std::vector<Reply> beside;
     };
     ReadBeside read_distinct(std::span<const TableKey> keys, std::vector<Call> beside);
-    /// What a transaction that reads `keys` was cancelled for, if it may be asked for again.
-    std::string busy_with(const Declined& declined, const std::vector<const Table*>& tables,
-                          std::span<const TableKey> keys) const;
     /// nullopt: nothing can be in the range.
     std::optional<Call> page_call(const store::Query& query) const;
     using ReadAnswer = std::variant<std::optional<store::Item>, Failure>;
@@ -62,8 +50,6 @@ class DynamoDbStore final : public store::ItemStore {
     std::vector<ReadAnswer> read_each(std::span<const TableKey> keys);
     /// nullopt if the answer does not tell the item that refused the write.
     std::optional<store::WriteAnswer> refused(const Declined& declined, const TableWrite& write);
-    store::AtomicAnswer cancelled(std::span<const TableWrite> writes, const Declined& declined, Backoff& backoff,
-                                  bool& again);
 
     void create(const Table& table);
     /// nullopt if there is no such table. Throws ConfigError if it has another shape.
@@ -74,7 +60,6 @@ class DynamoDbStore final : public store::ItemStore {
     const Options options_;
     Client client_;
     const RetryPolicy retry_;
-    const bool has_transactions_;
     /// A refused write came back with its item once, so that one without an item had none.
     std::atomic<bool> tells_items_{false};
 

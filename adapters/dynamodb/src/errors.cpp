@@ -15,10 +15,8 @@ constexpr std::string_view unsigned_request =
 
 constexpr auto rules = std::to_array<ErrorRule>({
     {"ConditionalCheckFailedException", Course::refused, ErrorKind::conflict, "", false},
-    {"TransactionCanceledException", Course::refused, ErrorKind::conflict, "", false},
 
     {"TransactionConflictException", Course::busy, ErrorKind::unavailable, "others kept writing the item", false},
-    {"TransactionInProgressException", Course::busy, ErrorKind::unavailable, "", false},
     {"ReplicatedWriteConflictException", Course::busy, ErrorKind::unavailable, "write to the table in one region only",
      false},
     {"ProvisionedThroughputExceededException", Course::retry, ErrorKind::unavailable, slow_down, false},
@@ -49,7 +47,6 @@ constexpr auto rules = std::to_array<ErrorRule>({
     {"UnknownOperationException", Course::fatal, ErrorKind::config, "the server does not know this operation", false},
     {"ItemCollectionSizeLimitExceededException", Course::fatal, ErrorKind::storage_full,
      "a partition of a table with a local index holds 10 GB; remove the index", false},
-    {"IdempotentParameterMismatchException", Course::fatal, ErrorKind::invalid, "", false},
     {"SerializationException", Course::fatal, ErrorKind::invalid, "", false},
     {"ValidationException", Course::fatal, ErrorKind::invalid, "", false},
 });

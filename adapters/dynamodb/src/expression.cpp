@@ -27,10 +27,6 @@ std::string Expressions::condition(const store::Condition& condition) {
     return text_of(condition);
 }
 
-std::string Expressions::condition_or_tautology(const store::Condition& condition) {
-    return text_of(condition);
-}
-
 /// Parentheses around what is made of several parts, and never twice, which DynamoDB refuses as redundant.
 std::string Expressions::operand(const store::Condition& condition) {
     const bool compound = condition.op == Op::all_of || condition.op == Op::any_of || condition.op == Op::negation;

@@ -17,8 +17,6 @@ class Expressions {
 
     /// A condition's text; empty if it always holds.
     std::string condition(const store::Condition& condition);
-    /// As `condition`, where the grammar wants one.
-    std::string condition_or_tautology(const store::Condition& condition);
     /// "SET #0 = :0 REMOVE #1"; empty if nothing is to be done.
     std::string update(const store::Update& update);
 

@@ -45,9 +45,6 @@ Options options_of(const store::Url& url) {
             options.region = value;
         } else if (name == "profile") {
             options.profile = value;
-        } else if (name == "transactions") {
-            options.transactions = one_of<Transactions>(
-                name, value, {{"probe", Transactions::probe}, {"on", Transactions::on}, {"off", Transactions::off}});
         } else if (name == "tables") {
             options.tables = one_of<Tables>(name, value, {{"create", Tables::create}, {"expect", Tables::expect}});
         } else if (name == "insecure") {
@@ -65,10 +62,10 @@ Options options_of(const store::Url& url) {
 
 /// Before the objects of the program are made, so that a static one may open a store.
 [[gnu::constructor(200)]] void register_scheme() {
-    store::register_adapter({.scheme = "dynamodb",
-                             .options = {"region", "profile", "transactions", "tables", "insecure", "ca_file",
-                                         "timeout_ms", "retry_budget"},
-                             .open = [](const store::Url& url) { return open(options_of(url)); }});
+    store::register_adapter(
+        {.scheme = "dynamodb",
+         .options = {"region", "profile", "tables", "insecure", "ca_file", "timeout_ms", "retry_budget"},
+         .open = [](const store::Url& url) { return open(options_of(url)); }});
 }
 
 }  // namespace

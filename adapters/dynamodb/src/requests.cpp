@@ -47,14 +47,11 @@ void write_text(Writer& writer, const char* name, std::string_view value) {
 std::string about(const store::Key& key) {
     return "the item " + to_string(key);
 }
-std::string some_items(std::size_t count, const store::Key& first) {
-    return std::to_string(count) + " items, the first of which is " + to_string(first);
-}
 std::string about(const Table& table) {
     return "table '" + table.name + "'";
 }
 
-/// The members that PutItem, UpdateItem and DeleteItem have in common with the parts of TransactWriteItems.
+/// The members that PutItem, UpdateItem and DeleteItem have in common.
 void write_members(Writer& writer, const TableWrite& one) {
     const auto& [table, write] = one;
     Expressions expressions{*table};
@@ -70,9 +67,7 @@ void write_members(Writer& writer, const TableWrite& one) {
         const std::string text = expressions.update(*update);
         if (!text.empty()) write_text(writer, "UpdateExpression", text);
     }
-    const bool check = std::holds_alternative<store::Check>(write->action);
-    const std::string condition =
-        check ? expressions.condition_or_tautology(write->condition) : expressions.condition(write->condition);
+    const std::string condition = expressions.condition(write->condition);
     if (!condition.empty()) {
         write_text(writer, "ConditionExpression", condition);
         write_text(writer, "ReturnValuesOnConditionCheckFailure", "ALL_OLD");
@@ -131,29 +126,7 @@ Call batch_get_item(std::span<const TableKey> keys) {
     writer.EndObject();
     return {.operation = "BatchGetItem",
             .body = body.finish(),
-            .about = some_items(keys.size(), *keys.front().key),
-            .answer_bytes_max = Call::answer_of_a_batch};
-}
-
-Call transact_get_items(std::span<const TableKey> keys) {
-    Body body;
-    Writer& writer = body.writer();
-    writer.Key("TransactItems");
-    writer.StartArray();
-    for (const TableKey& one : keys) {
-        writer.StartObject();
-        writer.Key("Get");
-        writer.StartObject();
-        write_text(writer, "TableName", one.table->name);
-        writer.Key("Key");
-        write_key(writer, *one.table, *one.key);
-        writer.EndObject();
-        writer.EndObject();
-    }
-    writer.EndArray();
-    return {.operation = "TransactGetItems",
-            .body = body.finish(),
-            .about = some_items(keys.size(), *keys.front().key),
+            .about = std::to_string(keys.size()) + " items, the first of which is " + to_string(*keys.front().key),
             .answer_bytes_max = Call::answer_of_a_batch};
 }
 
@@ -165,29 +138,6 @@ Call write_item(const TableWrite& one) {
             .body = body.finish(),
             .repeat = Call::Repeat::harmful,
             .about = about(one.write->key)};
-}
-
-Call transact_write_items(std::span<const TableWrite> writes, const std::string& token) {
-    static constexpr const char* kinds[] = {"Put", "Update", "Delete", "ConditionCheck"};
-    Body body;
-    Writer& writer = body.writer();
-    body.text("ClientRequestToken", token);
-    writer.Key("TransactItems");
-    writer.StartArray();
-    for (const TableWrite& one : writes) {
-        writer.StartObject();
-        writer.Key(kinds[one.write->action.index()]);
-        writer.StartObject();
-        write_members(writer, one);
-        writer.EndObject();
-        writer.EndObject();
-    }
-    writer.EndArray();
-    return {.operation = "TransactWriteItems",
-            .body = body.finish(),
-            .repeat = Call::Repeat::known,
-            .about = some_items(writes.size(), writes.front().write->key),
-            .answer_bytes_max = Call::answer_of_a_batch};
 }
 
 Call query(const Table& table, const store::Query& query, const std::optional<store::Key>& after) {
@@ -305,13 +255,6 @@ Call alternator_setting(const std::string& name) {
     body.text("KeyConditionExpression", condition);
     expressions.write_placeholders(body.writer());
     return {.operation = "Query", .body = body.finish(), .about = "Alternator's setting " + name};
-}
-
-std::vector<Call> probe_transactions() {
-    std::vector<Call> calls;
-    for (const char* operation : {"TransactWriteItems", "TransactGetItems"})
-        calls.push_back({.operation = operation, .body = R"({"TransactItems":[]})", .about = "nothing, as a probe"});
-    return calls;
 }
 
 }  // namespace varve::dynamodb

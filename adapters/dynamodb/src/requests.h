@@ -17,7 +17,6 @@ struct Call {
     /// What a second delivery of the request would do.
     enum class Repeat {
         harmless,  ///< nothing: it reads, or makes what is there already
-        known,     ///< nothing, on servers that know it again by its token; it changes something
         harmful,   ///< it may change something twice: never sent again unless the first was certainly not applied
     };
     std::string_view operation;
@@ -44,12 +43,8 @@ struct TableWrite {
 Call get_item(const TableKey& one);
 /// At most 100 keys, none twice.
 Call batch_get_item(std::span<const TableKey> keys);
-/// At most 100 keys, none twice; 4 MB are answered at most.
-Call transact_get_items(std::span<const TableKey> keys);
 /// PutItem, UpdateItem or DeleteItem, which give back the item that refuses them.
 Call write_item(const TableWrite& one);
-/// The server takes two requests with one token, of 1 to 36 characters, for one.
-Call transact_write_items(std::span<const TableWrite> writes, const std::string& token);
 
 /// `next` of the request has been made a key.
 Call query(const Table& table, const store::Query& query, const std::optional<store::Key>& after);
@@ -64,7 +59,4 @@ Call update_time_to_live(const Table& table);
 Call list_tags(const Table& table, std::string_view arn);
 /// A setting of the node that answers, from Alternator's table of them.
 Call alternator_setting(const std::string& name);
-/// Ask for nothing, and are refused in another way by servers without TransactWriteItems, TransactGetItems.
-std::vector<Call> probe_transactions();
-
 }  // namespace varve::dynamodb

@@ -267,10 +267,8 @@ class MemoryStore final : public ItemStore {
     }
 
     Capabilities capabilities() const override {
-        return {.item_bytes_max = options_.item_bytes_max,
-                .atomic_writes_max = atomic_writes_max,
-                .ordered_changes = true,
-                .isolated_atomic_writes = true};
+        return {
+            .item_bytes_max = options_.item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
     }
 
     std::vector<Change> changes(const std::string& name, Position after, std::size_t limit) override {

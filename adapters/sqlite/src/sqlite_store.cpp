@@ -272,10 +272,7 @@ store::Position SqliteStore::last_change(const std::string& name) {
 }
 
 store::Capabilities SqliteStore::capabilities() const {
-    return {.item_bytes_max = item_bytes_max,
-            .atomic_writes_max = atomic_writes_max,
-            .ordered_changes = true,
-            .isolated_atomic_writes = true};
+    return {.item_bytes_max = item_bytes_max, .atomic_writes_max = atomic_writes_max, .ordered_changes = true};
 }
 
 Metrics metrics(const store::ItemStore& store) {

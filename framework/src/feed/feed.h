@@ -53,9 +53,8 @@ struct Batch {
 ///     append in log.h).
 ///  F4 An acknowledged command appears without anybody's help. Of one over several streams, some of its slots may do so
 ///     a moment later: when they are put into place by whoever committed, or by a sweeper or sequencer if that one has
-///     died; or when they show, where a store shows the parts of an atomic request one by one. A slot whose writer has
-///     died before it was acknowledged appears too; without an order of changes at the latest when its stream is
-///     written again, or a sweeper's scan has come by.
+///     died. A slot whose writer has died before it was acknowledged appears too; without an order of changes at the
+///     latest when its stream is written again, or a sweeper's scan has come by.
 ///  F5 Slots that are void or undecided do not appear, nor do streams of the framework's own.
 ///
 /// Threads: all methods may be called from any thread. Errors: those of the store.

@@ -198,8 +198,7 @@ void Sequencer::look_for_void(const std::vector<Standing>& bells) {
     const std::vector<store::Key> keys(others.begin(), others.end());
     read_in_turn(store_, keys, [&](std::size_t i, std::optional<store::Item> item) {
         try {
-            // Each was claimed before the transaction committed: what is free now was reserved in vain. Not so in an
-            // atomic request: there, what is free now does not show yet.
+            // Each was claimed before the transaction committed: what is free now was reserved in vain.
             if (std::holds_alternative<Free>(decode_slot(keys[i], item))) void_.insert(keys[i]);
             if (item && claim_on(keys[i], *item)) claimed_.emplace(keys[i], std::move(*item));
         } catch (const CorruptionError& error) {

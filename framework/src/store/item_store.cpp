@@ -6,12 +6,6 @@
 
 namespace varve::store {
 
-std::vector<std::optional<Item>> ItemStore::read_isolated(std::span<const Key> keys) {
-    if (!capabilities().isolated_atomic_writes && capabilities().atomic_writes_max > 0)
-        throw InvalidError("this store does not read isolated from atomic batches; override ItemStore::read_isolated");
-    return read(keys);
-}
-
 FoundTogether ItemStore::read_together(std::span<const Key> keys, std::span<const Query> queries) {
     FoundTogether found;
     if (!keys.empty()) found.items = read(keys);

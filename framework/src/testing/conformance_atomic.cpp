@@ -155,25 +155,7 @@ void add_atomic_cases(Cases& cases) {
         require_equal(sums_seen.load(), 3 * transfers, "transfers");
     });
 
-    cases.add("isolated_reads_find_what_reads_find", [](FreshStore& fresh) {
-        ItemStore& store = *fresh.store;
-        ensure_all(store);
-        std::vector<Key> keys{plain("nothing")};
-        for (int i = 0; i < 25; ++i) {
-            keys.push_back(i % 2 == 0 ? number("p", i) : plain(std::to_string(i)));
-            put(store, keys.back(), {{"i", i}});
-        }
-        keys.push_back(keys[1]);
-        const auto found = store.read_isolated(keys);
-        const auto expected = store.read(keys);
-        require_equal(found.size(), keys.size(), "items");
-        for (std::size_t i = 0; i < keys.size(); ++i) require_equal(found[i], expected[i], "an item read isolated");
-        require_equal(store.read_isolated({}).size(), std::size_t{0}, "items of no keys");
-        const Key unknown{.table = "nobody-ensured", .partition = "a"};
-        require_throws<InvalidError>([&] { (void)store.read_isolated({&unknown, 1}); }, "a table nobody ensured");
-    });
-
-    cases.add("what_was_seen_of_an_atomic_batch_is_whole_to_isolated_reads", [](FreshStore& fresh) {
+    cases.add("who_has_seen_a_part_of_an_atomic_batch_sees_all_of_it", [](FreshStore& fresh) {
         ItemStore& store = *fresh.store;
         need_atomic(store, 2);
         ensure_all(store);
@@ -189,7 +171,6 @@ void add_atomic_cases(Cases& cases) {
             require(round != nullptr, "an item without its round");
             return *round;
         };
-        const bool all_reads = store.capabilities().isolated_atomic_writes;
         write_both(0);
         std::atomic<bool> is_over = false;
         in_parallel(3, [&](std::size_t thread) {
@@ -202,9 +183,7 @@ void add_atomic_cases(Cases& cases) {
                 const Key& first = keys[thread - 1];
                 const Key& second = keys[2 - thread];
                 const std::int64_t seen = round_of(read_one(store, first));
-                if (all_reads) require(round_of(read_one(store, second)) >= seen, "a read sees a part of a batch");
-                require(round_of(store.read_isolated({&second, 1}).at(0)) >= seen,
-                        "a read that is isolated sees a part of a batch");
+                require(round_of(read_one(store, second)) >= seen, "a read sees a part of a batch");
             }
         });
     });

@@ -80,17 +80,6 @@ std::vector<std::optional<store::Item>> CountingStore::read(std::span<const stor
     return items;
 }
 
-std::vector<std::optional<store::Item>> CountingStore::read_isolated(std::span<const store::Key> keys) {
-    count([&](RequestCounts& counts) {
-        counts.read_batches += 1;
-        counts.reads += keys.size();
-        counts.isolated_reads += keys.size();
-    });
-    auto items = inner_->read_isolated(keys);
-    record([&] { return "read isolated: " + joined(keys, [](const store::Key& key) { return to_string(key); }); });
-    return items;
-}
-
 std::vector<store::WriteAnswer> CountingStore::write(std::span<const store::Write> writes) {
     count([&](RequestCounts& counts) {
         counts.write_batches += 1;

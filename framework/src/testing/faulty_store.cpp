@@ -280,10 +280,6 @@ std::vector<std::optional<Item>> FaultyStore::read(std::span<const Key> keys) {
     return ask(RequestInfo::Kind::read, [&] { return inner_->read(keys); });
 }
 
-std::vector<std::optional<Item>> FaultyStore::read_isolated(std::span<const Key> keys) {
-    return ask(RequestInfo::Kind::read, [&] { return inner_->read_isolated(keys); });
-}
-
 std::vector<WriteAnswer> FaultyStore::write(std::span<const Write> writes) {
     check_batch(writes, Batch::independent);
     std::vector<std::size_t> order(writes.size());

@@ -20,9 +20,8 @@ namespace varve::transactions {
 //
 // the slot that commits and the epoch at which it was expected to be free. The other slots of a transaction are found
 // in what is committed there; those of an atomic request, which leaves no list, are in `beside`, as a list of
-// participants. They mean something only if this very attempt has committed; then all of them appear, but a store that
-// shows the parts of an atomic request one by one may show some a moment later. An attempt that meets another epoch
-// rings anew: a late copy of the first bell must not take the place of the second.
+// participants. They mean something only if this very attempt has committed. An attempt that meets another epoch rings
+// anew: a late copy of the first bell must not take the place of the second.
 //
 // A shard, "0", "1", …, is a partition of that table: a store may take only so many writes a second in one. A bell is
 // in that of its name's hash, and is looked for in all. So who knows fewer of them, since others have added some, rings

@@ -161,12 +161,12 @@ std::vector<Image> Reader::images(std::span<const store::Key> keys, std::vector<
 }
 
 std::vector<Image> Reader::rows(std::span<const store::Key> keys, Isolation isolation) {
-    std::vector<Image> read = images(keys, store_.read(keys), isolation);
+    const auto once = [&] { return images(keys, store_.read(keys), isolation); };
+    std::vector<Image> read = once();
     if (isolation != Isolation::snapshot || keys.size() < 2 || planted(PlantedFault::a_snapshot_of_one_round))
         return read;
     for (Backoff backoff{snapshot_policy, runtime_};;) {
-        const bool in_parts = planted(PlantedFault::a_snapshot_shows_a_part_of_an_atomic_write);
-        std::vector<Image> again = images(keys, in_parts ? store_.read(keys) : store_.read_isolated(keys), isolation);
+        std::vector<Image> again = once();
         const auto [moved, now] = std::mismatch(read.begin(), read.end(), again.begin(),
                                                 [](const Image& a, const Image& b) { return a.rev == b.rev; });
         if (moved == read.end()) return again;
@@ -209,21 +209,6 @@ Reader::Raw Reader::raw(store::Query query, std::size_t limit, Tombstones tombst
     }
 }
 
-std::vector<store::Record> Reader::raw_isolated(const store::Query& query) {
-    std::vector<store::Record> found = raw(query).records;
-    if (store_.capabilities().isolated_atomic_writes ||
-        planted(PlantedFault::a_snapshot_shows_a_part_of_an_atomic_write))
-        return found;
-    std::vector<store::Key> keys;
-    for (store::Record& record : found) keys.push_back(std::move(record.key));
-    std::vector<std::optional<store::Item>> items = store_.read_isolated(keys);
-    found.clear();
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        if (items[i]) found.push_back({std::move(keys[i]), *std::move(items[i])});
-    }
-    return found;
-}
-
 std::vector<Reader::FoundRow> Reader::found(std::vector<store::Record> records, Isolation isolation) {
     std::vector<store::Key> keys;
     std::vector<std::optional<store::Item>> items;
@@ -246,7 +231,7 @@ Reader::FoundRange Reader::range(const store::Query& whole, Isolation isolation,
     if (isolation != Isolation::snapshot) return read;
     const store::Query query = up_to(whole, read.stopped_at);
     for (Backoff backoff{snapshot_policy, runtime_};;) {
-        std::vector<FoundRow> again = found(raw_isolated(query), isolation);
+        std::vector<FoundRow> again = found(raw(query).records, isolation);
         const auto [before, now] =
             std::mismatch(read.rows.begin(), read.rows.end(), again.begin(), again.end(),
                           [](const auto& a, const auto& b) { return a.key == b.key && a.image.rev == b.image.rev; });

@@ -86,9 +86,6 @@ class Reader {
     };
     enum class Tombstones { kept, dropped };
     Raw raw(store::Query query, std::size_t limit = no_limit, Tombstones tombstones = Tombstones::kept);
-    /// All items of a range as they stand, isolated from atomic batches but for rows that these insert, which nobody
-    /// does where it matters (Committer::fits_native).
-    std::vector<store::Record> raw_isolated(const store::Query& query);
 
   private:
     std::vector<Image> images(std::span<const store::Key> keys, std::vector<std::optional<store::Item>> items,

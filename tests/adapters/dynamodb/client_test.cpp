@@ -57,7 +57,6 @@ struct Case {
 const Call read{.operation = "GetItem", .body = "{}", .about = "the item events/alice/7"};
 const Call put{
     .operation = "PutItem", .body = "{}", .repeat = Call::Repeat::harmful, .about = "the item events/alice/7"};
-const Call transact{.operation = "TransactWriteItems", .body = "{}", .repeat = Call::Repeat::known, .about = "2 items"};
 
 const Failure& failure_of(const Reply& reply) {
     return std::get<Failed>(reply).failure;
@@ -240,25 +239,6 @@ TEST(ClientTest, a_read_that_keeps_failing_is_never_in_doubt) {
     const Reply reply = one.send(read);
     EXPECT_FALSE(failure_of(reply).in_doubt);
     EXPECT_EQ(failure_of(reply).kind, ErrorKind::unavailable);
-}
-
-TEST(ClientTest, a_transaction_is_sent_again_under_its_token) {
-    Case one{[](const Request&, std::size_t number) { return number == 0 ? Answer{"", true} : ok(); }};
-    EXPECT_TRUE(std::holds_alternative<Done>(one.send(transact)));
-    EXPECT_EQ(one.requests(), 2U);
-}
-
-TEST(ClientTest, a_transaction_that_may_refuse_itself_is_in_doubt) {
-    Case one{[](const Request&, std::size_t number) {
-        return number == 0 ? Answer{"", true} : error(400, "TransactionCanceledException");
-    }};
-    EXPECT_TRUE(failure_of(one.send(transact)).in_doubt);
-}
-
-TEST(ClientTest, a_transaction_that_keeps_failing_is_in_doubt) {
-    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError"); }};
-    EXPECT_TRUE(failure_of(one.send(transact)).in_doubt);
-    EXPECT_EQ(one.requests(), 10U);
 }
 
 TEST(ClientTest, a_refused_condition_is_no_failure) {

@@ -23,9 +23,8 @@ class Scripted {
   public:
     using Script = std::function<Answer(const std::string& operation, const rapidjson::Document& request)>;
 
-    explicit Scripted(Script script, Transactions transactions = Transactions::off)
-        : transactions_(transactions),
-          server_([script = std::move(script)](const ScriptedServer::Request& request, std::size_t) {
+    explicit Scripted(Script script)
+        : server_([script = std::move(script)](const ScriptedServer::Request& request, std::size_t) {
               const std::string target = request.header("x-amz-target");
               const std::string operation = target.substr(target.find('.') + 1);
               const std::string table =
@@ -46,15 +45,11 @@ class Scripted {
 
   private:
     testing::ManualClock clock_{testing::ManualClock::Mode::auto_advance};
-    const Transactions transactions_;
     ScriptedServer server_;
 
   public:
-    const std::shared_ptr<store::ItemStore> store = dynamodb::open({.host = server_.address(),
-                                                                    .prefix = "bank",
-                                                                    .region = "eu-west-1",
-                                                                    .transactions = transactions_,
-                                                                    .runtime = {.clock = clock_}});
+    const std::shared_ptr<store::ItemStore> store = dynamodb::open(
+        {.host = server_.address(), .prefix = "bank", .region = "eu-west-1", .runtime = {.clock = clock_}});
 };
 
 /// The sort keys that a BatchGetItem asks for.
@@ -179,79 +174,6 @@ TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
         FAIL() << "no error";
     } catch (const UnavailableError& error) {
         EXPECT_NE(std::string{error.what()}.find("2 of 2 reads"), std::string::npos) << error.what();
-    }
-}
-
-/// The sort keys that a TransactGetItems asks for.
-std::vector<std::int64_t> asked_together(const rapidjson::Document& request) {
-    std::vector<std::int64_t> keys;
-    for (const auto& one : request["TransactItems"].GetArray())
-        keys.push_back(std::stoll(one["Get"]["Key"]["n"]["N"].GetString()));
-    return keys;
-}
-
-std::string cancelled(const std::vector<std::int64_t>& keys, std::int64_t by, const std::string& code) {
-    std::string reasons;
-    for (const std::int64_t key : keys) {
-        if (!reasons.empty()) reasons += ",";
-        reasons += R"({"Code":")" + (key == by ? code : "None") + R"("})";
-    }
-    return R"({"__type":"x#TransactionCanceledException","CancellationReasons":[)" + reasons + "]}";
-}
-
-TEST(ScriptedStore, reads_isolated_in_requests_that_have_room_and_repeats_those_that_met_a_transaction) {
-    std::mutex mutex;
-    std::map<std::int64_t, int> asked;  // of each key
-    std::atomic<std::size_t> largest = 0;
-    Scripted scripted{[&](const std::string& operation, const rapidjson::Document& request) {
-                          EXPECT_EQ(operation, "TransactGetItems");
-                          const std::vector<std::int64_t> keys = asked_together(request);
-                          const std::lock_guard lock{mutex};
-                          largest = std::max<std::size_t>(largest, keys.size());
-                          for (const std::int64_t key : keys) ++asked[key];
-                          if (std::ranges::find(keys, 17) != keys.end() && asked[17] < 4)
-                              return Answer{cancelled(keys, 17, "TransactionConflict"), 400};
-                          std::string items;
-                          for (const std::int64_t key : keys) {
-                              if (!items.empty()) items += ",";
-                              items += key % 2 == 0 ? "{}" : R"({"Item":)" + Scripted::item(key) + "}";
-                          }
-                          return Answer{R"({"Responses":[)" + items + "]}"};
-                      },
-                      Transactions::on};
-    std::vector<store::Key> keys;
-    for (std::int64_t n = 0; n < 25; ++n) keys.push_back(Scripted::key(n));
-    keys.push_back(Scripted::key(3));  // a second time
-    const auto items = scripted.store->read_isolated(keys);
-    ASSERT_EQ(items.size(), keys.size());
-    for (std::int64_t n = 0; n < 25; ++n) EXPECT_EQ(items[static_cast<std::size_t>(n)].has_value(), n % 2 == 1) << n;
-    EXPECT_TRUE(items.back());
-    EXPECT_LE(largest, 10U) << "ten of the largest items are all that an answer holds";
-    EXPECT_EQ(asked[17], 4);
-    EXPECT_EQ(asked[3], 1);
-}
-
-TEST(ScriptedStore, says_what_an_isolated_read_met_each_time) {
-    for (const auto& [code, kind] :
-         std::initializer_list<std::pair<const char*, ErrorKind>>{{"TransactionConflict", ErrorKind::unavailable},
-                                                                  {"ThrottlingError", ErrorKind::unavailable},
-                                                                  {"ValidationError", ErrorKind::corruption},
-                                                                  {"None", ErrorKind::corruption}}) {
-        Scripted scripted{[&code = code](const std::string&, const rapidjson::Document& request) {
-                              return Answer{cancelled(asked_together(request), 2, code), 400};
-                          },
-                          Transactions::on};
-        const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2)};
-        try {
-            (void)scripted.store->read_isolated(keys);
-            ADD_FAILURE() << code;
-        } catch (const Error& error) {
-            EXPECT_EQ(error.kind(), kind) << code;
-            const std::string expected = kind == ErrorKind::unavailable ? std::string{code} + " at items/a/2"
-                                         : std::string{"None"} == code  ? "for no reason"
-                                                                        : code;
-            EXPECT_NE(std::string{error.what()}.find(expected), std::string::npos) << error.what();
-        }
     }
 }
 

@@ -68,8 +68,10 @@ TEST_F(Tls, versions_1_2_and_1_3_are_spoken_to_a_server_that_proves_itself) {
 
 TEST_F(Tls, a_url_with_ca_file_opens_a_store_over_tls) {
     const TlsServer server{authority_.issue({}), {}};
-    EXPECT_NE(varve::open("dynamodb://" + server.address() + "/bank?region=eu-west-1&ca_file=" + authority_.file()),
-              nullptr);
+    const auto store =
+        varve::open("dynamodb://" + server.address() + "/bank?region=eu-west-1&ca_file=" + authority_.file());
+    EXPECT_THROW(store->ensure_table({.name = "items", .partition_attribute = "id"}), CorruptionError)
+        << "what it answers describes no table";
     EXPECT_GE(server.requests(), 1U);
 }
 

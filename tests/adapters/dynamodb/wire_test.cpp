@@ -178,20 +178,6 @@ TEST(Requests, each_kind_of_write_is_its_operation_and_must_not_be_repeated) {
     }
 }
 
-TEST(Requests, a_transaction_has_a_token_and_a_check_always_a_condition) {
-    const store::Write put{.key = slot("a", 1), .action = store::Put{}};
-    const store::Write check{.key = {.table = "plain", .partition = "b"}, .action = store::Check{}};
-    const std::vector<TableWrite> writes{{&events, &put}, {&plain, &check}};
-    const Call call = transact_write_items(writes, "token");
-    EXPECT_EQ(call.body,
-              R"({"ClientRequestToken":"token","TransactItems":[{"Put":{"TableName":"bank.events",)"
-              R"("Item":{"aggregateId":{"S":"a"},"version":{"N":"1"}}}},{"ConditionCheck":{"TableName":"bank.plain",)"
-              R"("Key":{"id":{"S":"b"}},)"
-              R"j("ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0)",)j"
-              R"("ReturnValuesOnConditionCheckFailure":"ALL_OLD","ExpressionAttributeNames":{"#0":"id"}}}]})");
-    EXPECT_EQ(call.repeat, Call::Repeat::known);
-}
-
 TEST(Requests, reads_are_consistent) {
     const store::Key key = slot("a", 1);
     const store::Key other{.table = "plain", .partition = "b"};
@@ -201,13 +187,6 @@ TEST(Requests, reads_are_consistent) {
     const std::vector<TableKey> keys{{&plain, &other}};
     EXPECT_EQ(batch_get_item(keys).body,
               R"({"RequestItems":{"bank.plain":{"ConsistentRead":true,"Keys":[{"id":{"S":"b"}}]}}})");
-    const std::vector<TableKey> both{{&events, &key}, {&plain, &other}};
-    const Call isolated = transact_get_items(both);
-    EXPECT_EQ(isolated.operation, "TransactGetItems");
-    EXPECT_EQ(isolated.repeat, Call::Repeat::harmless);
-    EXPECT_EQ(isolated.body, R"({"TransactItems":[{"Get":{"TableName":"bank.events",)"
-                             R"("Key":{"aggregateId":{"S":"a"},"version":{"N":"1"}}}},)"
-                             R"({"Get":{"TableName":"bank.plain","Key":{"id":{"S":"b"}}}}]})");
     EXPECT_EQ(
         query(events, {.table = "events", .partition = "a", .first = 2, .last = 5, .descending = true, .limit = 9},
               slot("a", 4))
@@ -256,17 +235,6 @@ TEST(Answers, a_batch_tells_what_was_not_processed) {
     EXPECT_THROW(parse_batch_get_item(parse_object("{}", "the answer"), find), CorruptionError);
 }
 
-TEST(Answers, a_transaction_of_reads_answers_in_the_order_of_its_keys) {
-    const std::vector<const Table*> tables{&events, &plain, &plain};
-    const auto items = parse_transact_get_items(
-        parse_object(R"({"Responses":[{"Item":{"aggregateId":{"S":"a"},"version":{"N":"1"},"x":{"N":"2"}}},{},null]})",
-                     "the answer"),
-        tables);
-    EXPECT_EQ(items, (std::vector<std::optional<store::Item>>{store::Item{{"x", 2}}, std::nullopt, std::nullopt}));
-    for (const char* wrong : {R"({})", R"({"Responses":[{}]})", R"({"Responses":[{},{},7]})"})
-        EXPECT_THROW(parse_transact_get_items(parse_object(wrong, "the answer"), tables), CorruptionError) << wrong;
-}
-
 TEST(Answers, an_error_is_known_by_its_name_without_namespace) {
     const NamedError error = parse_error(
         parse_object(R"({"__type":"com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException","message":"no"})",
@@ -292,20 +260,6 @@ TEST(Answers, a_refused_write_brings_the_item_that_stood_there) {
                   events),
               (Item{{"by", std::string{"me"}}}));
     EXPECT_EQ(parse_refusing_item(parse_object(R"({"__type":"x"})", "the answer"), events), std::nullopt);
-}
-
-TEST(Answers, a_cancelled_transaction_has_a_reason_for_each_write) {
-    const auto reasons = parse_cancellation(
-        parse_object(R"({"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed","Message":"m",)"
-                     R"("Item":{"id":{"S":"b"},"by":{"S":"me"}}}]})",
-                     "the answer"),
-        {&events, &plain});
-    ASSERT_EQ(reasons.size(), 2U);
-    EXPECT_EQ(reasons[0].code, "None");
-    EXPECT_EQ(reasons[1].code, "ConditionalCheckFailed");
-    EXPECT_EQ(reasons[1].item, (Item{{"by", std::string{"me"}}}));
-    EXPECT_THROW(parse_cancellation(parse_object(R"({"CancellationReasons":[]})", "the answer"), {&events}),
-                 CorruptionError);
 }
 
 TEST(Answers, a_described_table_tells_its_key) {

@@ -104,9 +104,6 @@ struct Capabilities {
     std::size_t item_bytes_max;
     std::size_t atomic_writes_max;  ///< how many writes write_atomically takes; 0: it is not there
     bool ordered_changes;           ///< whether changes() is there
-    /// Whether every read sees all of an atomic batch or nothing, also by several calls one after the other. If not,
-    /// `read_isolated` alone does.
-    bool isolated_atomic_writes;
 };
 
 /// THE port: what a store must do to carry varve, and all of it. An adapter knows items, not events or transactions.
@@ -142,10 +139,6 @@ class ItemStore {
     /// on its own: two of them need not be of one moment. A key may be named twice. Throws if any could not be read.
     [[nodiscard]] virtual std::vector<std::optional<Item>> read(std::span<const Key> keys) = 0;
 
-    /// As `read`, and isolated from atomic batches: of a batch of which anybody has seen a part, it sees the rest. It
-    /// need not be overridden where other reads are isolated, too (Capabilities::isolated_atomic_writes).
-    [[nodiscard]] virtual std::vector<std::optional<Item>> read_isolated(std::span<const Key> keys);
-
     /// Applies every write whose condition holds, each on its own and in no order, never all or nothing. Gives one
     /// answer per write, in the order of `writes`. Costs about one round trip. Two writes of one batch must not name
     /// the same key (InvalidError). InvalidError means that none of the batch was applied.
@@ -176,7 +169,8 @@ class ItemStore {
     [[nodiscard]] virtual Position last_change(const std::string& table);
 
     /// Optional (Capabilities::atomic_writes_max). Applies all writes if all their conditions hold at one moment, else
-    /// none. Keys follow the rule of `write`.
+    /// none. Keys follow the rule of `write`. They show at one moment, too: who has read one of them, by whatever call,
+    /// finds all of them from then on. A store that cannot promise that does not offer this: commands rest on it.
     [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
 };
 

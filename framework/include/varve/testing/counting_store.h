@@ -11,8 +11,7 @@ namespace varve::testing {
 /// What a store was asked for.
 struct RequestCounts {
     std::uint64_t reads = 0;           ///< keys read one by one
-    std::uint64_t isolated_reads = 0;  ///< of these: by read_isolated
-    std::uint64_t read_batches = 0;    ///< calls of read and read_isolated
+    std::uint64_t read_batches = 0;    ///< calls of read
     std::uint64_t writes = 0;          ///< single writes, those of atomic batches included
     std::uint64_t write_batches = 0;   ///< calls of write
     std::uint64_t atomic_batches = 0;  ///< calls of write_atomically
@@ -52,7 +51,6 @@ class CountingStore final : public store::ItemStore {
 
     void ensure_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
-    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
     store::FoundTogether read_together(std::span<const store::Key> keys,

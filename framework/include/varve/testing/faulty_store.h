@@ -170,7 +170,6 @@ class FaultyStore final : public store::ItemStore {
 
     void ensure_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
-    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
     store::Page scan(const store::Scan& scan) override;

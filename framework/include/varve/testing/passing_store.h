@@ -17,8 +17,7 @@ namespace varve::testing {
 ///     };
 ///     varve::Application application{std::make_shared<Full>(varve::open("memory:"))};
 ///
-/// `read_together` is not passed on: it becomes calls of `read` and `query`, so that these two see all that is read. So
-/// does `read_isolated`, where other reads are isolated, too.
+/// `read_together` is not passed on: it becomes calls of `read` and `query`, so that these two see all that is read.
 ///
 /// Threads: as the store behind it.
 class PassingStore : public store::ItemStore {
@@ -28,9 +27,6 @@ class PassingStore : public store::ItemStore {
     void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         return inner_->read(keys);
-    }
-    std::vector<std::optional<store::Item>> read_isolated(std::span<const store::Key> keys) override {
-        return capabilities().isolated_atomic_writes ? read(keys) : inner_->read_isolated(keys);
     }
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override {
         return inner_->write(writes);

@@ -110,18 +110,8 @@ bool Committer::holds_primary() const {
 
 bool Committer::fits_native() const {
     return coordinator_.options_.strategy == Strategy::automatic && plan_.ranges_read.empty() && !plan_.is_reserved() &&
-           !may_be_a_phantom() &&
            participants_.size() + plan_.heads_read.size() + plan_.rows_read.size() + (is_announced() ? 1 : 0) <=
                coordinator_.capabilities_.atomic_writes_max;
-}
-
-bool Committer::may_be_a_phantom() const {
-    const auto is_inserted_into_a_range = [](const RowWrite& row) {
-        return !row.seen.rev && !std::holds_alternative<std::monostate>(row.key.sort);
-    };
-    return !coordinator_.capabilities_.isolated_atomic_writes &&
-           !planted(PlantedFault::an_atomic_write_inserts_into_a_range) &&
-           std::ranges::any_of(plan_.rows, is_inserted_into_a_range);
 }
 
 std::vector<store::Key> Committer::secondary_keys() const {

@@ -68,9 +68,6 @@ class Committer {
     /// each other's primaries would both commit (write skew). Nobody reads one of the transaction's own.
     bool holds_primary() const;
     bool fits_native() const;
-    /// Where atomic writes are not isolated, one that inserts into a range may not show yet to whoever reads the range
-    /// again, which no read of a single key finds out.
-    bool may_be_a_phantom() const;
     std::vector<store::Key> secondary_keys() const;
     store::Item payload(const Participant& participant) const;
     /// Whether somebody may follow what it writes, and sees it only if he is told.
@@ -150,7 +147,6 @@ class Committer {
     /// Step 3. Strictly after all prepares and before the commit: what was read and is not written still stands as
     /// read, and nobody has a claim on it.
     bool validate();
-    std::vector<std::optional<store::Item>> as_validated(const std::vector<store::Key>& keys) const;
     /// Step 4. The write that turns the primary to committed IS the commit.
     std::variant<Conflict, Commit> commit_primary(const Committed& content);
     /// Step 5, after the acknowledgement. Whatever is left undone here, others finish.

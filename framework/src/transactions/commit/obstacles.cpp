@@ -84,7 +84,7 @@ Obstacle Committer::meet_range_read(const RangeRead& read) {
     std::vector<std::pair<store::Key, std::string>> found;
     Obstacle worst = Obstacle::none;
     const std::vector<store::Record> records =
-        read_patiently(coordinator_, until_, [&] { return coordinator_.reader_.raw_isolated(read.query); });
+        read_patiently(coordinator_, until_, [&] { return coordinator_.reader_.raw(read.query).records; });
     for (const store::Record& record : records) {
         const Row row = decode_row(record.key, record.item);
         if (row.intent && row.intent->claim.tx != claim_.tx)

@@ -91,11 +91,6 @@ store::Write Committer::prepare(const Participant& one) const {
     return prepare_row(one.key, one.row->seen, claim_, one.row->after);
 }
 
-std::vector<std::optional<store::Item>> Committer::as_validated(const std::vector<store::Key>& keys) const {
-    if (planted(PlantedFault::a_part_of_an_atomic_write_is_validated)) return coordinator_.store_.read(keys);
-    return coordinator_.store_.read_isolated(keys);
-}
-
 bool Committer::validate() {
     if (!plan_.validates() || planted(PlantedFault::no_validation)) return true;
     std::vector<store::Key> keys;
@@ -105,7 +100,7 @@ bool Committer::validate() {
         Obstacle worst = Obstacle::none;
         const std::vector<std::optional<store::Item>> items =
             keys.empty() ? std::vector<std::optional<store::Item>>{}
-                         : read_patiently(coordinator_, until_, [&] { return as_validated(keys); });
+                         : read_patiently(coordinator_, until_, [&] { return coordinator_.store_.read(keys); });
         std::vector<Resolver::Claimed> found;
         for (std::size_t i = 0; i < keys.size(); ++i) {
             if (items[i]) found.push_back({keys[i], *items[i]});

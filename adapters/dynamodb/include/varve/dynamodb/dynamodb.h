@@ -9,13 +9,6 @@
 
 namespace varve::dynamodb {
 
-/// Whether a server has TransactWriteItems, which makes a batch of up to 100 writes atomic.
-enum class Transactions {
-    probe,  ///< ask it, as the store is opened; AWS itself has it
-    on,
-    off,
-};
-
 enum class Tables {
     create,  ///< those that are missing, paid by request
     expect,  ///< a missing one is a ConfigError
@@ -31,7 +24,6 @@ struct Options {
     /// In the shared files of the AWS tools; empty: the first that is found of environment, shared files, container,
     /// machine.
     std::string profile = {};
-    Transactions transactions = Transactions::probe;
     Tables tables = Tables::create;
     /// Plain http to a server that is not on this machine. Whoever is in between reads and changes everything.
     bool insecure = false;
@@ -54,7 +46,7 @@ struct Options {
 ///
 /// and the options of README.md. A server on this machine is spoken to without TLS, and needs no credentials.
 ///
-/// Throws ConfigError (an option, or no credentials) and, when it probes, UnavailableError.
+/// Throws ConfigError (an option, or no credentials). Nothing is sent before the first table is ensured.
 ///
 /// Threads: as every ItemStore. It starts one of its own.
 std::shared_ptr<store::ItemStore> open(const Options& options);
