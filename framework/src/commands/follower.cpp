@@ -376,7 +376,6 @@ FollowerStatus Follower::status() const {
     Clock& clock = application_.runtime().clock;
     FollowerStatus status{.name = consumer_.name};
     std::optional<Time> last;
-    std::optional<Checkpoint> elsewhere;
     {
         const MutexLock lock{mutex_};
         status.state = state_;
@@ -390,15 +389,17 @@ FollowerStatus Follower::status() const {
     }
     if (status.parked > 0) status.parked = stored().value_or(Checkpoint{}).parked;  // it may have been taken up again
     if (status.state == State::elsewhere) {
-        elsewhere = stored().value_or(Checkpoint{});
-        status.parked = elsewhere->parked;
-        status.position = static_cast<store::Position>(elsewhere->position);
-        status.events = elsewhere->events;
-        status.error = elsewhere->error;
-        last = elsewhere->last;
+        const Checkpoint elsewhere = stored().value_or(Checkpoint{});
+        status.parked = elsewhere.parked;
+        status.position = static_cast<store::Position>(elsewhere.position);
+        status.events = elsewhere.events;
+        status.error = elsewhere.error;
+        last = elsewhere.last;
     }
     status.end = feed_.end();
-    if (status.position >= status.end || (elsewhere && has_nothing_left(*elsewhere, status.end))) {
+    // What comes after it may be nothing that it cares about, such as slots of its own transactions.
+    const bool is_near = status.position + consumer_.options.batch_max >= status.end;
+    if ((is_near || status.state == State::elsewhere) && has_nothing_left(status.position, status.end)) {
         status.lag = Duration::zero();
     } else if (last) {
         status.lag = std::max(clock.now() - *last, Duration::zero());
@@ -407,15 +408,17 @@ FollowerStatus Follower::status() const {
     return status;
 }
 
-bool Follower::has_nothing_left(const Checkpoint& checkpoint, store::Position end) const {
+bool Follower::has_nothing_left(store::Position after, store::Position end) const try {
     // What an owner has no use for, it saves now and then only.
-    for (auto at = static_cast<store::Position>(checkpoint.position); at < end;) {
+    for (store::Position at = after; at < end;) {
         const feed::Batch batch = feed_.read(at, consumer_.options.batch_max, consumer_.filter);
         if (!batch.events.empty()) return batch.events.front().position > end;
         if (batch.is_last) return true;
         at = batch.end;
     }
     return true;
+} catch (const CorruptionError&) {
+    return false;  // who keeps it will stop there, and say so
 }
 
 bool Follower::wait(store::Position end, SteadyTime until) const {
@@ -434,7 +437,10 @@ bool Follower::wait(store::Position end, SteadyTime until) const {
                 waiting_.push_back(moved);
             }
         }
-        if (!is_here && has_nothing_left(stored().value_or(Checkpoint{}), end)) return true;
+        if (!is_here) {
+            const auto position = static_cast<store::Position>(stored().value_or(Checkpoint{}).position);
+            if (has_nothing_left(position, end)) return true;
+        }
         const Duration left = until - clock.steady_now();
         if (left <= Duration::zero()) {
             const MutexLock lock{mutex_};

@@ -109,7 +109,7 @@ class Follower {
     /// Sets the stream of the batch's only slot aside. False: there is no room for one more.
     bool park(const feed::Batch& batch, const std::string& error);
     /// Of what it cares about, up to `end`.
-    bool has_nothing_left(const Checkpoint& checkpoint, store::Position end) const;
+    bool has_nothing_left(store::Position after, store::Position end) const;
     /// For ever, in this process.
     void give_up(const std::string& why);
     /// Stores why, for other processes to see.

@@ -26,8 +26,8 @@ struct ServerMissing : std::runtime_error {
 class LocalServer {
   public:
     enum class Kind {
-        dynoxide,  ///< transactions, expiry, the item that refused a write
-        dynalite,  ///< none of these: it stands for Alternator
+        dynoxide,  ///< expiry, the item that refused a write
+        dynalite,  ///< neither
     };
 
     friend std::string to_string(Kind kind) { return kind == Kind::dynoxide ? "dynoxide" : "dynalite"; }

@@ -204,7 +204,7 @@ TEST_F(BankCli, accounts_are_found_by_owner) {
 
 TEST_F(BankCli, a_store_of_a_bank_without_the_index_is_used_as_it_is_until_that_is_built) {
     bank.tamper("DELETE FROM indexes");
-    bank.tamper(R"(UPDATE varve SET item = '{"indexes":"{}"}' WHERE name = 'rows balances')");
+    bank.tamper(R"(UPDATE varve SET item = '{"indexes":"{}","sorted":0}' WHERE name = 'rows balances')");
     EXPECT_EQ(bank.run({"deposit", "bob", "1"}).code, 0);
     EXPECT_EQ(bank.run_json<ListedAccounts>({"accounts"}).accounts.size(), 2u);
     const auto refused = bank.run_json<Answer>({"accounts", "--owner", "Alice Smith"}, 2);
