@@ -21,7 +21,7 @@ constexpr std::size_t partitions_max = 64;
 
 /// With so many rows a batch is large enough: what one more slot changes should still fit into an atomic request.
 std::size_t rows_enough(const store::Capabilities& capabilities) {
-    constexpr std::size_t where_nothing_is_atomic = 50;
+    constexpr std::size_t where_nothing_is_atomic = 250;
     constexpr std::size_t at_most = 500;
     if (capabilities.atomic_writes_max == 0) return where_nothing_is_atomic;
     return std::min(capabilities.atomic_writes_max / 2, at_most);
