@@ -158,8 +158,10 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
 
 bool Sequencer::stands_too_long(const Bell& bell) {
     const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
-    const store::Write as_it_stands = ring(bell);
-    return now - sightings_.since(as_it_stands.key, store::to_string(bell.slot), now) >= coordinator_.options().lease;
+    const store::Key key = ring(bell).key;
+    if (now - sightings_.since(key, store::to_string(bell.slot), now) < coordinator_.options().lease) return false;
+    static_cast<void>(sightings_.since(key, "is fenced", now));  // once in a lease, whatever becomes of it
+    return true;
 }
 
 void Sequencer::read_watermarks(const std::vector<Standing>& bells) {
