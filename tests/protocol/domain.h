@@ -8,8 +8,7 @@
 #include <vector>
 
 /// What the simulated cluster works on: accounts with balances kept by an inline projection, lists as streams and as
-/// rows, notes of which a partition never holds more than some, doors that count the guests of their rooms, and
-/// registers that are stamped inside a lock.
+/// rows, notes of which a partition never holds more than some, and registers that are stamped inside a lock.
 namespace varve::protocol {
 
 struct Deposited {
@@ -108,18 +107,6 @@ struct Note {
 };
 inline constexpr std::int64_t marks = 12;
 inline constexpr std::size_t notes_max = 3;
-
-/// Who is inside a room, and how many there are.
-struct Guest {
-    static constexpr std::string_view table = "guests";
-    static constexpr bool sorted = true;
-    std::int64_t operation = 0;
-};
-struct Door {
-    static constexpr std::string_view table = "doors";
-    std::int64_t guests = 0;
-};
-inline constexpr std::int64_t guests_max = 5;
 
 /// Who was inside the lock, in the order of commits.
 struct Stamped {

@@ -33,7 +33,7 @@ struct Record {
     std::vector<std::string> violations = {};       ///< what was seen while it ran
 
     /// What everybody wants for a while, so that many do it at the same time.
-    enum class Theme { nothing, crossing, hot_lists, hot_rows, money, section, folds, rooms };
+    enum class Theme { nothing, crossing, hot_lists, hot_rows, money, section, folds };
     Theme theme = Theme::nothing;
     std::uint64_t commands_left = 0;  ///< of this theme
 

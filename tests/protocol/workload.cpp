@@ -21,8 +21,6 @@ void Workload::use_tables(Application& application, const Scale& scale) {
     static_cast<void>(application.rows<Balance>());
     static_cast<void>(application.rows<ListRow>());
     static_cast<void>(application.rows<Note>());
-    static_cast<void>(application.rows<Guest>());
-    static_cast<void>(application.rows<Door>());
 }
 
 void Workload::set_up(Application& application, const Scale& scale) {
@@ -41,7 +39,6 @@ void Workload::one_command() {
         case Record::Theme::section: return section();
         case Record::Theme::folds:
             return random_.chance(0.4) ? transfer() : random_.chance(0.3) ? read_folds() : list_folds();
-        case Record::Theme::rooms: return guests();
         case Record::Theme::nothing: break;
     }
     const std::uint64_t choice = random_.below(100);
@@ -53,14 +50,13 @@ void Workload::one_command() {
     if (choice < 73) return read_lists();
     if (choice < 82) return read_money();
     if (choice < 87) return random_.chance(0.5) ? read_folds() : list_folds();
-    if (choice < 95) return notes();
-    guests();
+    notes();
 }
 
 Record::Theme Workload::theme() {
     constexpr Record::Theme themes[] = {Record::Theme::nothing,  Record::Theme::crossing, Record::Theme::hot_lists,
                                         Record::Theme::hot_rows, Record::Theme::money,    Record::Theme::section,
-                                        Record::Theme::folds,    Record::Theme::rooms};
+                                        Record::Theme::folds};
     Record& record = shared_.record;
     if (record.commands_left == 0) {
         record.theme = themes[random_.below(std::size(themes))];
@@ -464,40 +460,6 @@ void Workload::notes() {
     });
     if (told == Told::committed && seen > notes_max) {
         shared_.record.violations.push_back("phantom: " + std::to_string(seen) + " notes in partition " + partition);
-    }
-}
-
-/// A door says how many guests are in its room. Who enters reads no range, who looks does: he would miss a guest who
-/// does not show yet.
-void Workload::guests() {
-    const std::string room = std::to_string(random_.below(2));
-    const bool enters = random_.chance(0.6);
-    const std::int64_t operation = shared_.next_operation();
-    std::int64_t counted = 0;
-    std::size_t seen = 0;
-    bool has_looked = false;
-    const Told told = attempt(operation, [&] {
-        return app_.transact([&](Transaction& tx) {
-            auto doors = tx.rows<Door>();
-            auto guests = tx.rows<Guest>();
-            counted = doors.get(room).value_or(Door{}).guests;
-            has_looked = !enters || counted == guests_max;
-            if (has_looked) {
-                const auto found = guests.range({.partition = room}).to_vector();
-                seen = found.size();
-                if (!enters) return;
-                for (const auto& row : found) guests.erase(row.key);
-                doors.put(room, Door{});
-                return;
-            }
-            guests.put({room, std::to_string(operation)}, Guest{operation});
-            doors.put(room, Door{counted + 1});
-        });
-    });
-    if (told == Told::committed && has_looked && static_cast<std::int64_t>(seen) != counted) {
-        shared_.record.violations.push_back("phantom: the door of room " + room + " counted " +
-                                            std::to_string(counted) + " guests, " + std::to_string(seen) +
-                                            " were there");
     }
 }
 

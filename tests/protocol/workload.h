@@ -66,7 +66,6 @@ class Workload {
     void read_lists();
     void read_money();
     void notes();
-    void guests();
     void read_folds();
     void list_folds();
     void saw_fold(const std::string& id, std::int64_t events, const std::map<std::string, std::int64_t>& seen_before);
