@@ -420,13 +420,14 @@ class Cluster {
         if (holder > 0) application.locks().evict(lock, holder);
     }
 
-    /// Every name once more, by somebody who has no troubles.
+    /// Every name once more, by somebody who has no troubles. Rows that can be made anew are, while others list them.
     void follow_to_the_end(Application& application) {
         for (const Followed followed : settings_.followers) {
             std::atomic<int> idle = 0;
             const Manner manner{.options = {.replaced_rows_kept_for = 0s}};
             detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
             pause_rebuild(keeper, false);
+            if (followed == Followed::folds && settings_.rebuild > 0) rebuild_before_readers(keeper);
             const Time until = scheduler_.now() + 300s;
             const auto status = [&] { return keeper.followers(keeper.name()).front()->status(); };
             for (Turn turn{.is_building = true}; turn.is_building || status().state != FollowerStatus::State::live;) {
@@ -441,6 +442,18 @@ class Cluster {
                 result_.record.rebuilt +=
                     static_cast<std::uint64_t>(detail::parts_of(application).builds(keeper.name()).live.number - 1);
             }
+        }
+    }
+
+    void rebuild_before_readers(detail::Keeper& keeper) {
+        keeper.rebuild();
+        for (int reader = 0; reader < 3; ++reader) {
+            scheduler_.spawn([this] {
+                const auto process = start();
+                Application application{process->store, options(*process)};
+                Workload workload = workload_of(application, *process, settings_.clients);
+                for (const Time until = scheduler_.now() + 5s; scheduler_.now() < until;) workload.list_folds();
+            });
         }
     }
 

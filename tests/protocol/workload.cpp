@@ -498,7 +498,7 @@ void Workload::list_folds() {
             const RowPage<Fold> rows = app_.rows<Fold>().all(page);
             for (const auto& row : rows.rows) found.emplace(row.key.partition, row.value.events);
             page.next = rows.next;
-            shared_.sleep(Duration{static_cast<Duration::rep>(random_.below(3'000'000))});
+            shared_.sleep(std::chrono::microseconds{random_.below(20'000)});
         } while (!page.next.empty());
     } catch (const InvalidError&) {
         return;  // it was emptied meanwhile, and says so

@@ -51,6 +51,8 @@ class Workload {
     void burst();
     /// Inside a lock, if it can be had: commands that are fenced by it, while it may be lost.
     void section();
+    /// All rows of a read model that is made anew at any time, a page with one row after the other.
+    void list_folds();
 
     /// Puts the money on the accounts.
     static void set_up(Application& application, const Scale& scale);
@@ -67,7 +69,6 @@ class Workload {
     void read_money();
     void notes();
     void read_folds();
-    void list_folds();
     void saw_fold(const std::string& id, std::int64_t events, const std::map<std::string, std::int64_t>& seen_before);
 
     std::string account() { return std::to_string(random_.below(shared_.scale.keys)); }
