@@ -9,6 +9,7 @@
 #include <varve/store/open.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -87,13 +88,15 @@ double read_slots(varve::store::ItemStore& store, int slots) {
            });
 }
 
+using Open = std::function<std::shared_ptr<varve::store::ItemStore>()>;
+
 /// A follower that finds `slots` slots.
-Figure catch_up(const Plan& plan, const std::string& name, const std::string& url, int slots) {
+Figure catch_up(const Plan& plan, const std::string& name, int slots, const Open& open) {
     Figure figure{.name = name + "_catch_up_over_" + std::to_string(slots) + "_events",
                   .unit = "events/s",
                   .raw = "the same slots read, not decoded"};
     if (!plan.wants(figure.name)) return figure;
-    const auto store = varve::open(url);
+    const std::shared_ptr<varve::store::ItemStore> store = open();
     varve::Application bank{store, {.sweep = !store->capabilities().ordered_changes}};
     fill(bank, slots);
     if (!store->capabilities().ordered_changes) {  // until all are in the log, which is not what is measured
@@ -173,12 +176,13 @@ Figure lag(const Plan& plan, const std::string& name, const std::string& url, bo
     return figure;
 }
 
-/// Keeps no order of changes, as DynamoDB.
+/// Keeps no order of changes, and writes nothing atomically, as DynamoDB.
 struct UnorderedStore final : DelayedStore {
     using DelayedStore::DelayedStore;
     varve::store::Capabilities capabilities() const override {
         varve::store::Capabilities less = DelayedStore::capabilities();
         less.ordered_changes = false;
+        less.atomic_writes_max = 0;
         less.item_bytes_max = 400 << 10;
         return less;
     }
@@ -218,18 +222,23 @@ Figure put_in_order_in(const Plan& plan, unsigned shards) {
 }  // namespace
 
 Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url) {
-    return catch_up(plan, "dynamodb", url, 10'000);
+    return catch_up(plan, "dynamodb", 10'000, [&] { return varve::open(url); });
 }
 
 std::vector<Figure> following(const Plan& plan) {
     std::vector<Figure> figures;
-    for (const int slots : {10'000, 100'000, 1'000'000}) figures.push_back(catch_up(plan, "memory", "memory:", slots));
+    for (const int slots : {10'000, 100'000, 1'000'000}) {
+        figures.push_back(catch_up(plan, "memory", slots, [] { return varve::open("memory:"); }));
+    }
     add_rebuild(plan, "memory", "memory:", 1'000'000, figures);
     add_rebuild(plan, "sqlite", "sqlite:" + (plan.folder / "rebuild.db").string(), 1'000'000, figures);
     for (const int slots : {10'000, 100'000}) {
         const auto file = plan.folder / ("follow_" + std::to_string(slots) + ".db");
-        figures.push_back(catch_up(plan, "sqlite", "sqlite:" + file.string(), slots));
+        figures.push_back(catch_up(plan, "sqlite", slots, [&] { return varve::open("sqlite:" + file.string()); }));
     }
+    figures.push_back(catch_up(plan, "delayed_5ms", 10'000, [] {
+        return std::make_shared<UnorderedStore>(varve::open("memory:"), std::chrono::milliseconds{5});
+    }));
     figures.push_back(lag(plan, "memory", "memory:", false));
     for (const bool across : {false, true}) {
         const auto file = plan.folder / (across ? "lag_across.db" : "lag.db");

@@ -406,12 +406,38 @@ TEST_F(Sequenced, a_round_costs_few_round_trips_for_many_bells) {
     EXPECT_TRUE(of_these.round());
     EXPECT_EQ(counting->counts().write_batches, 3u) << "a piece of the log, watermarks, bells";
     EXPECT_EQ(counting->counts().writes, 1u + 100u + 100u);
-    EXPECT_EQ(counting->counts().read_batches, 3u + 1u) << "what the bells announce, 40 at a time; watermarks";
+    EXPECT_EQ(counting->counts().read_batches, 2u + 1u) << "what the bells announce, 40 and then 60; watermarks";
     counting->reset();
     EXPECT_FALSE(of_these.round());
     EXPECT_EQ(counting->counts().writes, 0u);
     EXPECT_EQ(counting->counts().joint_queries, 1u) << "an idle one looks for bells";
     EXPECT_EQ(counting->counts().round_trips(), 1u);
+}
+
+TEST_F(Sequenced, who_reads_small_slots_reads_more_of_them_each_time_and_of_large_ones_few) {
+    const auto small = std::make_shared<UnorderedStore>(open("memory:?item_bytes_max=409600"));
+    Application bank{small, options()};
+    Coordinator in_small{*small, {.clock = clock}, later, {}, 1};
+    Sequencer of_these{in_small};
+    for (int i = 0; i < 1000; ++i) deposit(bank, "a" + std::to_string(i));
+    while (of_these.round()) {
+    }
+    for (int i = 0; i < 60; ++i) bank.append<Account>("large", {Opened{std::string(350'000, 'x')}}).value();
+    while (of_these.round()) {
+    }
+    const auto counting = std::make_shared<testing::CountingStore>(small);
+    const Feed feed{*counting};
+    counting->reset();
+    const Batch batch = feed.read(0, 1000);
+    EXPECT_EQ(batch.events.size(), 1000u);
+    EXPECT_EQ(counting->counts().read_batches, 5u) << "40, 80, 160, 320, and the last 400";
+
+    counting->reset();
+    const Batch large = feed.read(1000, 1000);
+    EXPECT_EQ(large.events.size(), 48u) << "16 MiB are enough for one batch";
+    EXPECT_EQ(large.end, 1048u);
+    EXPECT_EQ(counting->counts().read_batches, 2u) << "40 at a time";
+    EXPECT_EQ(places(*small, 500).size(), 1060u);
 }
 
 TEST_F(Sequenced, a_gap_in_the_log_and_a_slot_that_is_gone_stop_who_reads_and_say_where) {

@@ -227,6 +227,54 @@ struct FollowingByHand : Following {
     }
 };
 
+/// Follows with one row for each stream.
+detail::Consumer rows_of_streams(std::size_t batch_max) {
+    return {.name = "deposits",
+            .filter = {},
+            .options = {.batch_max = batch_max},
+            .project =
+                [](Transaction& tx, const RecordedEvent& event) {
+                    const auto rows = tx.rows<Turnover>();
+                    Turnover row = rows.get(event.stream).value_or(Turnover{});
+                    ++row.deposits;
+                    rows.put(event.stream, row);
+                },
+            .handle = {}};
+}
+
+TEST_F(FollowingByHand, reads_rows_together_that_came_in_the_batches_before) {
+    Application bank{store, options()};
+    const auto counting = std::make_shared<testing::CountingStore>(store);
+    Application following{counting, options()};
+    std::atomic<int> idle = 0;
+    detail::Follower follower{following, idle, rows_of_streams(500)};
+    std::vector<std::uint64_t> round_trips;
+    for (int batch = 0; batch < 4; ++batch) {
+        for (int i = 0; i < 30; ++i) deposit(bank, "a" + std::to_string(i), 1);
+        counting->reset();
+        follower.turn({});
+        round_trips.push_back(counting->counts().round_trips());
+    }
+    EXPECT_GT(round_trips[0], 30u);
+    for (const int later : {1, 2, 3})
+        EXPECT_EQ(round_trips[later], 4u) << "its events, its rows, its commit, and that there is nothing more";
+    EXPECT_EQ(turnover(bank, "account-a7"), (Turnover{0, 4}));
+}
+
+TEST_F(FollowingByHand, reads_events_once_also_if_their_rows_fill_several_transactions) {
+    const auto counting = std::make_shared<testing::CountingStore>(std::make_shared<Narrow>(store));
+    Application bank{counting, options()};
+    for (int i = 0; i < 200; ++i) deposit(bank, "a" + std::to_string(i), 1);
+    std::atomic<int> idle = 0;
+    detail::Follower follower{bank, idle, rows_of_streams(5000)};
+    counting->reset();
+    follower.turn({});
+    EXPECT_GT(counting->counts().atomic_batches, 10u);
+    EXPECT_LE(counting->counts().change_reads, 4u) << "where they end, all of them, and that there is nothing more";
+    EXPECT_EQ(turnover(bank, "account-a199"), (Turnover{0, 1}));
+    EXPECT_EQ(follower.status().events, 200);
+}
+
 /// Lets somebody else in where a follower has seen that it has not been there, and asks where the events end.
 struct WhileItBegins final : testing::PassingStore {
     using PassingStore::PassingStore;
@@ -440,6 +488,7 @@ TEST_F(FollowingByHand, who_does_not_put_events_in_order_asks_for_it_once_a_seco
         return bells->asked_for_the_lock.load();
     };
     EXPECT_EQ(asked_again(1), 1);
+    clock.wait_for_sleepers(6);  // locks of both, and who sweeps, sequences, keeps and follows
     clock.advance(1s);
     EXPECT_EQ(asked_again(2), 2);
 }

@@ -1,5 +1,6 @@
 #include "commands/advance.h"
 
+#include "commands/workspace.h"
 #include "core/planted_faults.h"
 
 #include <varve/commands/application.h>
@@ -24,7 +25,8 @@ std::optional<Checkpoint> checkpoint_of(Transaction& tx, const Consumer& consume
     throw_split(build, builds);
 }
 
-Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch) {
+Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch,
+                const std::vector<store::Key>& likely) {
     Advance result{.checkpoint = left, .is_own = true};
     Checkpoint& after = result.checkpoint;
     const auto note = [&](std::size_t taken) {
@@ -36,12 +38,16 @@ Advance advance(Application& application, const Consumer& consumer, const Checkp
         after.error.clear();
     };
     const auto body = [&](Transaction& tx) {
+        Workspace& work = Workspace::of(tx);
+        work.read_ahead(likely);
         const RowsInTransaction<Checkpoint> checkpoints = tx.rows<Checkpoint>();
         after = checkpoint_of(tx, consumer).value_or(Checkpoint{});
         result.is_own = after.is_as(left) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
         if (!result.is_own) return;
         note(consumer.project_some(tx, batch.events, application.store().capabilities()));
         if (!planted(PlantedFault::a_checkpoint_moves_after_its_rows)) checkpoints.put(consumer.name, after);
+        result.rows.clear();
+        for (const auto& [key, row] : work.rows()) result.rows.push_back(key);
     };
     if (consumer.ephemeral) {
         note(batch.events.size());

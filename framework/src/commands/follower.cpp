@@ -9,6 +9,7 @@
 #include <varve/core/error.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace varve {
@@ -131,7 +132,9 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
         }
         be_idle(true);  // before it looks: who commits after that wakes it
         const bool careful = seen_ < one_by_one_until_;
-        feed::Batch batch = feed_.read(seen_, careful ? 1 : consumer_.options.batch_max, consumer_.filter);
+        feed::Batch batch = std::exchange(rest_, {});
+        if (batch.events.empty())
+            batch = feed_.read(seen_, careful ? 1 : consumer_.options.batch_max, consumer_.filter);
         if (!batch.events.empty()) {
             be_idle(false);
             // What is set aside is noted as seen: that is all it costs.
@@ -206,9 +209,12 @@ void Follower::begin(store::Position end) {
     be_at(std::move(checkpoint));
 }
 
-void Follower::take(const feed::Batch& batch) {
+void Follower::take(feed::Batch& batch) {
     const bool is_noted = planted(PlantedFault::a_subscription_is_noted_before_it_is_handed_over);
-    if (is_noted) commit(batch);
+    if (is_noted) {
+        feed::Batch noted = batch;
+        commit(noted);
+    }
     if (consumer_.handle && !batch.events.empty() && !hand_over(batch.events)) return;
     if (!is_noted) commit(batch);
     reached(seen_, State::catching_up);
@@ -228,11 +234,17 @@ bool Follower::hand_over(std::span<const RecordedEvent> events) {
     return true;
 }
 
-void Follower::commit(const feed::Batch& batch) {
-    Advance advance = detail::advance(application_, consumer_, checkpoint_, batch);
+void Follower::commit(feed::Batch& batch) {
+    Advance advance = detail::advance(application_, consumer_, checkpoint_, batch, likely_);
+    const bool is_first = rows_.empty();
+    const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
+    likely_.clear();
+    std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
     if (advance.is_own) {
         checkpoint_ = std::move(advance.checkpoint);
         seen_ = static_cast<store::Position>(checkpoint_.position);
+        std::erase_if(batch.events, [&](const RecordedEvent& event) { return event.position <= seen_; });
+        rest_ = std::move(batch);
     } else {
         be_at(std::move(advance.checkpoint));
         if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;
@@ -243,6 +255,7 @@ void Follower::be_at(Checkpoint checkpoint) {
     parked_ = read_parked(checkpoint);
     checkpoint_ = std::move(checkpoint);
     seen_ = static_cast<store::Position>(checkpoint_.position);
+    rest_ = {};
 }
 
 Follower::Streams Follower::read_parked(const Checkpoint& checkpoint) const {

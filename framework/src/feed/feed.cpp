@@ -83,6 +83,8 @@ Batch Feed::read_log(store::Position after, std::size_t slots_max, const Filter&
     std::vector<store::Position> positions;
     store::Position end = after;
     for (const LogItem& item : items) {
+        // Ends with a piece if it can: the next batch then begins with one, which is found with one request.
+        if (end > after && item.last() - after > slots_max) break;
         store::Position position = item.first;
         for (const Run& run : item.runs) {
             const bool passes = filter.passes_stream(run.stream);
@@ -97,8 +99,14 @@ Batch Feed::read_log(store::Position after, std::size_t slots_max, const Filter&
         if (end == item.last()) piece_ends_ = end;
     }
     try {
+        std::size_t bytes = 0;
         read_in_turn(store_, keys, [&](std::size_t i, std::optional<store::Item> item) {
             batch.end = positions[i] - 1;
+            if (bytes >= batch_bytes_max) {
+                end = batch.end;
+                return false;
+            }
+            if (item) bytes += store::bytes(keys[i], *item);
             const Slot slot = decode_slot(keys[i], std::move(item));
             const auto* committed = std::get_if<Committed>(&slot);
             if (committed == nullptr) {
@@ -106,6 +114,7 @@ Batch Feed::read_log(store::Position after, std::size_t slots_max, const Filter&
                                       ", and nothing is committed there any more; put back what was removed");
             }
             add_events(batch, keys[i], *committed, positions[i], filter);
+            return true;
         });
         batch.end = end;
     } catch (const CorruptionError&) {

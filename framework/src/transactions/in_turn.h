@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,14 +15,26 @@ namespace varve::transactions {
 /// So many bytes of items are read, or written, at a time, or one item if that is larger.
 constexpr std::size_t batch_bytes_max = std::size_t{16} << 20;
 
-/// Reads the items under `keys`, as many at a time as are below batch_bytes_max even if each is as large as the store
-/// allows, and gives each to `take(index, item)`, in the order of keys.
+/// Reads the items under `keys` and gives each to `take(index, item)`, in the order of keys, until that says false, if
+/// it says anything. At first it reads as many at a time as are below batch_bytes_max even if each is as large as the
+/// store allows; then twice as many each time, while the largest that was seen leaves much room.
 void read_in_turn(store::ItemStore& store, std::span<const store::Key> keys, auto take) {
-    const std::size_t at_a_time = std::max<std::size_t>(1, batch_bytes_max / store.capabilities().item_bytes_max);
-    for (std::size_t first = 0; first < keys.size(); first += at_a_time) {
-        std::vector<std::optional<store::Item>> items =
-            store.read(keys.subspan(first, std::min(at_a_time, keys.size() - first)));
-        for (std::size_t i = 0; i < items.size(); ++i) take(first + i, std::move(items[i]));
+    constexpr std::size_t room = 8;
+    const std::size_t at_least = std::max<std::size_t>(1, batch_bytes_max / store.capabilities().item_bytes_max);
+    std::size_t largest = 1;
+    for (std::size_t first = 0, at_a_time = at_least; first < keys.size();) {
+        const std::span<const store::Key> asked = keys.subspan(first, std::min(at_a_time, keys.size() - first));
+        std::vector<std::optional<store::Item>> items = store.read(asked);
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            if (items[i]) largest = std::max(largest, store::bytes(asked[i], *items[i]));
+            if constexpr (std::is_void_v<decltype(take(first, std::move(items[i])))>) {
+                take(first + i, std::move(items[i]));
+            } else if (!take(first + i, std::move(items[i]))) {
+                return;
+            }
+        }
+        first += asked.size();
+        at_a_time = std::max(at_least, std::min(2 * at_a_time, batch_bytes_max / room / largest));
     }
 }
 

@@ -88,7 +88,7 @@ struct ApplicationOptions {
 struct FollowOptions {
     /// Slots that are taken together, at most, when many are waiting; at least 1. A projection takes fewer where they
     /// change more rows than the store writes at a time.
-    std::size_t batch_max = 500;
+    std::size_t batch_max = 2000;
     /// How often a follower that has caught up asks the store for what others have written; more than 0. What commands
     /// of its own application commit it sees at once.
     Duration poll_interval = std::chrono::milliseconds{50};
