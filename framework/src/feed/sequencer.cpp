@@ -148,7 +148,7 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
     } else if (const auto* free = std::get_if<Free>(&slot)) {
         if (free->epoch > bell.epoch) {
             standing.is_over = true;  // it was fenced
-        } else if (stands_too_long(bell)) {
+        } else if (is_to_be_fenced(bell)) {
             fences_.insert_or_assign(bell.slot, fence_free_slot(bell.slot, free->epoch));
         }
     } else if (item && claim_on(bell.slot, *item)) {
@@ -156,9 +156,9 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
     }
 }
 
-bool Sequencer::stands_too_long(const Bell& bell) {
+bool Sequencer::is_to_be_fenced(const Bell& bell) {
     const SteadyTime now = coordinator_.runtime().clock.get().steady_now();
-    const store::Key key = ring(bell).key;
+    const store::Key key = bell_key(bell);
     if (now - sightings_.since(key, store::to_string(bell.slot), now) < coordinator_.options().lease) return false;
     static_cast<void>(sightings_.since(key, "is fenced", now));  // once in a lease, whatever becomes of it
     return true;

@@ -80,7 +80,8 @@ class Sequencer {
     void append(std::vector<Run> runs);
     void raise(const std::vector<Run>& runs);
     void remove(const std::vector<Standing>& bells);
-    bool stands_too_long(const transactions::Bell& bell);
+    /// Whether it has stood for a lease since it was first seen, or last to be fenced.
+    bool is_to_be_fenced(const transactions::Bell& bell);
     /// Once for each.
     void report(const std::string& what);
 

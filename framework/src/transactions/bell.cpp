@@ -30,10 +30,6 @@ store::Item item_of(const Bell& bell) {
     return item;
 }
 
-store::Key key_of(const Bell& bell) {
-    return {bells_table().name, bell.shard, bell.name};
-}
-
 std::string shard_of(const std::string& name, unsigned shards) {
     VARVE_ASSERT(shards >= 1 && shards <= bell_shards_max, "whoever rings knows in how many shards");
     return std::to_string(fnv1a(name) % shards);
@@ -97,13 +93,17 @@ std::string_view tx_of(const Bell& bell) {
     return std::string_view{bell.name}.substr(0, bell.name.rfind('@'));
 }
 
+store::Key bell_key(const Bell& bell) {
+    return {bells_table().name, bell.shard, bell.name};
+}
+
 store::Write ring(const Bell& bell) {
     // It always holds. A store may order only those writes that have a condition.
-    return {key_of(bell), store::Put{item_of(bell)}, !store::item_exists() || store::exists(stream_attribute)};
+    return {bell_key(bell), store::Put{item_of(bell)}, !store::item_exists() || store::exists(stream_attribute)};
 }
 
 store::Write remove_bell(const Bell& bell) {
-    return {key_of(bell), store::Erase{},
+    return {bell_key(bell), store::Erase{},
             store::equals(stream_attribute, bell.slot.partition) &&
                 store::equals(version_attribute, version_of(bell.slot)) && store::equals(epoch_attribute, bell.epoch)};
 }

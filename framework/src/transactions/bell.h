@@ -50,6 +50,7 @@ Bell bell_for(const std::string& tx, store::Key slot, unsigned shards);
 /// The attempt that it announces.
 std::string_view tx_of(const Bell& bell);
 
+store::Key bell_key(const Bell& bell);
 /// Rings it, or once more.
 store::Write ring(const Bell& bell);
 /// Removes it as it was read.

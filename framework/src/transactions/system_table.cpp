@@ -16,7 +16,8 @@ void check_format(store::ItemStore& store) {
     if (!item) {
         const store::Write write{key, store::Put{{{"varve_format", format_version}}}, !store::item_exists()};
         const store::WriteAnswer answer = store.write({&write, 1}).front();
-        if (const auto* failure = std::get_if<Failure>(&answer)) raise({failure->kind, false, failure->message});
+        if (const auto* failure = std::get_if<Failure>(&answer))
+            raise_certain(*failure);  // to begin again does no harm
         if (std::holds_alternative<store::Applied>(answer)) return;
         item = std::get<store::Refused>(answer).current;
     }
