@@ -1,6 +1,8 @@
 #include "support/account.h"
+#include "support/held_write.h"
 
 #include <algorithm>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -42,11 +44,13 @@ struct AuditLarge {
 };
 
 struct Effects : ::testing::Test {
-    Application app{open("memory:")};
+    std::shared_ptr<store::ItemStore> store = open("memory:");
+    Application app{store};
 
     std::vector<std::string> of(const Receipt& receipt) {
         std::vector<std::string> found;
-        for (const Effect& one : app.events().effects(receipt.primary->stream, receipt.primary->version))
+        if (!receipt.effects) return found;
+        for (const Effect& one : app.events().effects(receipt.effects->stream, receipt.effects->version))
             found.push_back(one.effect.type + one.effect.data);
         return found;
     }
@@ -80,13 +84,89 @@ TEST_F(Effects, of_commands_that_are_written_together_are_all_there) {
     for (auto& future : futures) {
         if (const Outcome outcome = future.get()) {
             ++accepted;
-            slots[outcome->primary->version] = of(*outcome).size();
+            slots[outcome->effects->version] = of(*outcome).size();
         }
     }
     EXPECT_EQ(accepted, 10u);
     std::size_t effects = 0;
     for (const auto& [version, count] : slots) effects += count;
     EXPECT_EQ(effects, 10u);
+}
+
+struct Gift {
+    static constexpr std::string_view table = "gifts";
+    std::int64_t cents = 0;
+};
+
+TEST_F(Effects, are_in_the_slot_of_the_aggregate_that_got_the_first_event_by_whichever_way_it_commits) {
+    using Written = Receipt::Written;
+    const auto two_boxes = [](Transaction& tx) {
+        tx.execute<Box>("red", Deposit{1});
+        tx.execute<Box>("blue", Deposit{1});
+        tx.effect(Thank{"all"});
+    };
+    Version version = 0;
+    for (const auto strategy : {transactions::Strategy::automatic, transactions::Strategy::protocol}) {
+        Application bank{store, {.transactions = {.strategy = strategy}}};
+        const std::string id = "gift-" + std::to_string(static_cast<int>(strategy));
+        EXPECT_EQ(bank.transact(two_boxes)->effects, (Written{"box-red", ++version}));
+        EXPECT_EQ(bank.transact(two_boxes, {.command_id = id})->effects, (Written{"box-red", ++version}));
+        EXPECT_EQ(bank.transact(two_boxes, {.command_id = id})->effects, std::nullopt) << "it is a repeat";
+
+        const Outcome of_rows = bank.transact([](Transaction& tx) {
+            tx.rows<Gift>().put("red", {tx.rows<Gift>().get("red").value_or(Gift{}).cents + 1});
+            tx.effect(Thank{"nobody"});
+        });
+        EXPECT_EQ(of_rows->effects, (Written{"$tx-" + of_rows->transaction, 1}));
+        EXPECT_EQ(of(*of_rows), Texts{R"(Thank{"whom":"nobody"})"});
+    }
+    EXPECT_EQ(app.execute<Box>("red", Deposit{1})->effects, std::nullopt);
+}
+
+TEST_F(Effects, have_the_time_and_the_metadata_of_the_command_that_decided_them) {
+    const Outcome alone = app.execute<Box>("red", Deposit{100}, {.correlation = "party"});
+    const Outcome of_rows = app.transact([](Transaction& tx) { tx.effect(Thank{"all"}); }, {.correlation = "party"});
+    for (const Outcome* outcome : {&alone, &of_rows}) {
+        const Effect effect = app.events().effects((*outcome)->effects->stream, (*outcome)->effects->version).front();
+        EXPECT_EQ(effect.metadata->correlation, "party");
+        EXPECT_GT(effect.time, Time{});
+    }
+}
+
+TEST(EffectsOfALane, have_the_metadata_of_their_own_commands) {
+    const auto hooked = std::make_shared<HookedStore>(open("memory:"));
+    Application app{hooked};
+    app.execute<Box>("red", Deposit{1}).value();
+    HeldWrite held{*hooked};
+    std::vector<std::future<Outcome>> futures;
+    futures.push_back(app.submit<Box>("red", Deposit{1}, {.correlation = "before"}));
+    held.wait();
+    for (const char* name : {"first", "second", "none", "fourth"}) {
+        const std::int64_t cents = std::string_view{name} == "none" ? 1 : 100;
+        futures.push_back(app.submit<Box>("red", Deposit{cents}, {.correlation = name}));
+    }
+    held.release();
+    std::set<Version> versions;
+    for (auto& future : futures) versions.insert(future.get()->written.front().version);
+    ASSERT_EQ(versions.size(), 2u) << "the last four are written together";
+    Texts correlations;
+    for (const Effect& effect : app.events().effects("box-red", *versions.rbegin()))
+        correlations.push_back(effect.metadata->correlation);
+    EXPECT_EQ(correlations, (Texts{"first", "second", "fourth"}));
+}
+
+TEST_F(Effects, that_an_older_version_has_stored_on_the_slot_that_decided_can_be_read) {
+    app.execute<Box>("red", Deposit{1}).value();
+    const store::Write write{
+        {"events", "$tx-old", std::int64_t{1}},
+        store::Put{
+            {{"state", "committed"}, {"write_id", "old"}, {"effects", R"([{"type":"Thank","data":{"whom":"ann"}}])"}}}};
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(store->write({&write, 1}).front()));
+    const std::vector<Effect> effects = app.events().effects("$tx-old", 1);
+    ASSERT_EQ(effects.size(), 1u);
+    EXPECT_EQ(effects[0].effect.data, R"({"whom":"ann"})");
+    EXPECT_EQ(effects[0].id, "old:0");
+    EXPECT_EQ(*effects[0].metadata, Metadata{});
 }
 
 TEST_F(Effects, of_a_rejection_are_refused) {

@@ -29,9 +29,8 @@ inline std::vector<MutatedSlot> mutated_slots() {
         .tx = "t", .primary = slot_key("account-b", 3), .primary_epoch = 2, .lease = time, .priority = time};
     const EventData event{"Deposited", 2, R"({"cents":5})"};
     const Metadata metadata{.command_id = "c", .correlation = "d", .causation = "e", .headers = {{"f", "g"}}};
-    store::Item payload = events::encode_payload({event}, metadata, time);
-    payload.merge(events::encode_effects({event}));
-    const store::Item of_two = events::encode_payload({{{event}, metadata}, {{event}, {}}}, time);
+    store::Item payload = events::encode_payload({{.events = {event}, .metadata = metadata, .effects = {event}}}, time);
+    const store::Item of_two = events::encode_payload({{{event}, metadata}, {{event}, {}, {event}}}, time);
     const std::vector<store::Key> others{slot_key("account-c", 1), {"balances", "a"}, {"pairs", "a", "b"}};
     const auto item_of = [](const store::Write& write) { return std::get<store::Put>(write.action).item; };
     const auto committed = [&](Committed content) { return item_of(commit_free_slot(slot, 0, content)); };

@@ -291,7 +291,8 @@ std::vector<Receipt> CommandRunner::receipts_before(const Workspace& work, const
         if (!attempt.fates[i].accepted()) continue;
         receipts[i].transaction = attempt.id;
         receipts[i].written = work.written_by(i);
-        receipts[i].primary.emplace().stream.reserve(stream_bytes_max);
+        receipts[i].effects = work.effects_slot();
+        if (receipts[i].effects) receipts[i].effects->stream.reserve(stream_bytes_max);
         receipts[i].attempts = attempt.number;
     }
     return receipts;
@@ -340,11 +341,10 @@ void CommandRunner::tell(Attempt& attempt, const Commit& commit, std::vector<Rec
             const bool wrote = attempt.commands.size() == 1 || !receipt.written.empty() || has_an_id(&command);
             if (wrote) receipt.path = commit.path;
             if (receipt.path == Path::nothing) receipt.transaction.clear();
-            if (wrote && !commit.primary.partition.empty()) {
-                receipt.primary->stream = commit.primary.partition;  // for which there is room
-                receipt.primary->version = version_of(commit.primary);
-            } else {
-                receipt.primary.reset();
+            if (!wrote) receipt.effects.reset();
+            if (receipt.effects && receipt.effects->stream.empty()) {
+                receipt.effects->stream = commit.primary.partition;  // for which there is room
+                receipt.effects->version = version_of(commit.primary);
             }
             command.outcome = std::move(receipt);
         }

@@ -91,13 +91,14 @@ void Workspace::add_effect(EventData effect) {
     if (refolding_ || other_rows_ != nullptr) return;  // it has been stored once, with the commit of its event
     ++changes_;
     event_bytes_ += stored_bytes(effect);
-    effects_.push_back(std::move(effect));
+    effects_.push_back({commands_.size() - 1, std::move(effect)});
 }
 
 void Workspace::record(Touched& touched, EventData data, const void* event) {
     ++changes_;
     event_bytes_ += stored_bytes(data);
     touched.events.push_back({commands_.size() - 1, std::move(data)});
+    if (first_ == nullptr) first_ = &touched;
     const ProjectedEvent projected{.aggregate_id = touched.id,
                                    .version = touched.seen.head + 1,
                                    .index = touched.events.size() - 1,
@@ -504,23 +505,39 @@ Workspace::RangeOfRows Workspace::range(const store::Query& whole, std::size_t l
     return read;
 }
 
+std::span<const Decided> Workspace::effects_of(const Touched& touched) const {
+    return &touched == first_ ? std::span<const Decided>{effects_} : std::span<const Decided>{};
+}
+
+std::optional<Receipt::Written> Workspace::effects_slot() const {
+    if (effects_.empty()) return std::nullopt;
+    if (first_ == nullptr) return Receipt::Written{{}, 0};
+    return Receipt::Written{stream_name(*first_->type, first_->id), first_->seen.head + 1};
+}
+
+store::Item Workspace::payload(std::span<const Decided> events, std::span<const Decided> effects) const {
+    std::vector<events::CommandEvents> commands;
+    const auto take = [](std::span<const Decided>& from, std::size_t command, std::vector<EventData>& to) {
+        for (; !from.empty() && from.front().command == command; from = from.subspan(1))
+            to.push_back(from.front().event);
+    };
+    for (std::size_t i = 0; i < commands_.size(); ++i) {
+        events::CommandEvents one{.events = {}, .metadata = commands_[i]};
+        take(events, i, one.events);
+        take(effects, i, one.effects);
+        if (!one.events.empty() || !one.effects.empty()) commands.push_back(std::move(one));
+    }
+    return events::encode_payload(commands, now_);
+}
+
 Plan Workspace::plan() const {
     Plan plan;
-    const auto payload = [&](const Touched& touched) {
-        std::vector<events::CommandEvents> commands;
-        std::size_t last = commands_.size();
-        for (const Decided& one : touched.events) {
-            if (one.command != std::exchange(last, one.command)) commands.push_back({{}, commands_[one.command]});
-            commands.back().events.push_back(one.event);
-        }
-        return events::encode_payload(commands, now_);
-    };
     if (reservation_ != nullptr) {
         for (const auto& [stream, slot] : reservation_->streams()) {
             HeldSlot& held = plan.held.emplace_back(slot);
             const auto touched = aggregates_.find(stream);
             if (touched != aggregates_.end() && !touched->second.events.empty())
-                held.payload = payload(touched->second);
+                held.payload = payload(touched->second.events, effects_of(touched->second));
         }
     } else {
         for (const auto& [stream, touched] : aggregates_) {
@@ -528,7 +545,8 @@ Plan Workspace::plan() const {
             if (touched.events.empty()) {
                 plan.heads_read.push_back({std::move(next)});
             } else {
-                plan.slots.push_back({std::move(next), touched.seen.next.epoch, payload(touched)});
+                plan.slots.push_back(
+                    {std::move(next), touched.seen.next.epoch, payload(touched.events, effects_of(touched))});
             }
         }
     }
@@ -553,7 +571,7 @@ Plan Workspace::plan() const {
             plan.rows_read.push_back(condition);
     }
     plan.ranges_read = ranges_;
-    if (!effects_.empty()) plan.on_primary = events::encode_effects(effects_);
+    if (first_ == nullptr && !effects_.empty()) plan.on_primary = payload({}, effects_);
     if (plan.writes() > 1) plan.finalised = settling();
     return plan;
 }

@@ -28,7 +28,7 @@ struct Rejected {
     Rejection rejection;
 };
 
-/// One event that has been decided, and by which of the commands.
+/// One event, or effect, that has been decided, and by which of the commands.
 struct Decided {
     std::size_t command;
     EventData event;
@@ -174,6 +174,8 @@ class Workspace final : public RowsOfTransaction {
     transactions::Plan reads() const;
     /// The names of the lines for what it writes (commands/lines.h); if `all`, for what it only reads too.
     std::set<std::string> lines(bool all) const;
+    /// Where its effects will be; an empty stream: in the slot that decides.
+    std::optional<Receipt::Written> effects_slot() const;
     /// The slots that the events of one command will be in, by stream.
     std::vector<Receipt::Written> written_by(std::size_t command) const;
     /// LeaseLostError if one of the locks is in other hands. Costs a read.
@@ -228,6 +230,9 @@ class Workspace final : public RowsOfTransaction {
     std::vector<store::Key> own_rows(const AggregateType& type, std::string_view id) const;
     /// What is known of such a row because the aggregate is; nullptr: nothing.
     const transactions::Image* known_row(const store::Key& key) const;
+    /// Those that go into this aggregate's slot.
+    std::span<const Decided> effects_of(const Touched& touched) const;
+    store::Item payload(std::span<const Decided> events, std::span<const Decided> effects) const;
     /// What becomes of them by an atomic commit. Null if there is no memory for it.
     std::shared_ptr<const aggregates::KnownRows> own_rows_after(const Touched& touched,
                                                                 const transactions::Commit& commit) const noexcept;
@@ -262,7 +267,8 @@ class Workspace final : public RowsOfTransaction {
     std::size_t entries_at_most_ = 0;
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
-    std::vector<EventData> effects_;
+    std::vector<Decided> effects_;
+    const Touched* first_ = nullptr;  // of aggregates_, that which got the first event
     std::size_t changes_ = 0;
     std::size_t event_bytes_ = 0;
     std::optional<Rejection> rejection_;

@@ -8,6 +8,7 @@
 #include <varve/events/event_type.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace varve {
 namespace events {
@@ -38,11 +39,21 @@ struct StoredCommand {
     std::optional<std::map<std::string, std::string>> headers;
 };
 
-void add(std::vector<StoredEvent>& stored, const std::vector<EventData>& events) {
-    for (const EventData& event : events) {
-        StoredEvent& one = stored.emplace_back(StoredEvent{event.type, {}, {event.data}});
-        if (event.schema != 1) one.schema = event.schema;
-    }
+/// One entry of `effects`.
+struct StoredEffect {
+    std::string type;
+    std::optional<int> schema;
+    json::Raw data;
+    std::optional<std::int64_t> command;
+};
+
+template <class Stored>
+Stored& add(std::vector<Stored>& all, const EventData& data) {
+    Stored& one = all.emplace_back();
+    one.type = data.type;
+    if (data.schema != 1) one.schema = data.schema;
+    one.data = {data.data};
+    return one;
 }
 
 StoredCommand to_stored(const CommandEvents& command) {
@@ -65,32 +76,36 @@ Metadata to_metadata(StoredCommand&& stored) {
 constexpr int schema_max = 1'000'000;
 
 /// Whether each has a type, and a schema within its range.
-bool well_formed(const std::vector<StoredEvent>& stored) {
-    return std::ranges::all_of(stored, [](const StoredEvent& one) {
+bool well_formed(const auto& stored) {
+    return std::ranges::all_of(stored, [](const auto& one) {
         return !one.type.empty() && one.schema.value_or(1) >= 1 && one.schema.value_or(1) <= schema_max;
     });
 }
 
 }  // namespace
 
-store::Item encode_effects(const std::vector<EventData>& effects) {
-    std::vector<StoredEvent> stored;
-    add(stored, effects);
-    return {{effects_attribute, json::encode(stored)}};
-}
-
 store::Item encode_payload(std::vector<EventData> events, Metadata metadata, Time time) {
     return encode_payload(std::vector<CommandEvents>{{std::move(events), std::move(metadata)}}, time);
 }
 
 store::Item encode_payload(const std::vector<CommandEvents>& commands, Time time) {
-    std::vector<StoredEvent> stored;
-    for (const CommandEvents& command : commands) add(stored, command.events);
-    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, json::encode(stored)}};
     const Metadata& metadata = commands.front().metadata;
-    if (!std::ranges::all_of(commands, [&](const CommandEvents& one) { return one.metadata == metadata; })) {
-        std::vector<StoredCommand> list;
-        for (const CommandEvents& command : commands) list.push_back(to_stored(command));
+    const bool share_metadata =
+        std::ranges::all_of(commands, [&](const CommandEvents& one) { return one.metadata == metadata; });
+    std::vector<StoredEvent> events;
+    std::vector<StoredEffect> effects;
+    std::vector<StoredCommand> list;
+    for (const CommandEvents& command : commands) {
+        for (const EventData& event : command.events) add(events, event);
+        for (const EventData& effect : command.effects) {
+            StoredEffect& stored = add(effects, effect);
+            if (!share_metadata) stored.command = static_cast<std::int64_t>(list.size());
+        }
+        if (!share_metadata) list.push_back(to_stored(command));
+    }
+    store::Item item{{time_attribute, time.time_since_epoch().count()}, {events_attribute, json::encode(events)}};
+    if (!effects.empty()) item.emplace(effects_attribute, json::encode(effects));
+    if (!share_metadata) {
         item.emplace(commands_attribute, json::encode(list));
         return item;
     }
@@ -101,86 +116,130 @@ store::Item encode_payload(const std::vector<CommandEvents>& commands, Time time
     return item;
 }
 
+namespace {
+
+/// What a slot says of the commands whose events and effects it has.
+struct DecodedCommands {
+    Time time;
+    struct One {
+        std::int64_t events;
+        std::shared_ptr<const Metadata> metadata;
+    };
+    std::vector<One> all;
+    bool are_listed = false;  ///< else there is one, and it has all events
+};
+
+/// Reads attributes of one slot.
+struct Reading {
+    const std::string& stream;
+    const Version version;
+    const store::Item& payload;
+    const store::Key key = transactions::slot_key(stream, version);
+
+    [[noreturn]] void unreadable(const std::string& what, const std::string& why) const {
+        throw CorruptionError(what + "version " + std::to_string(version) + " of stream '" + stream +
+                              "' cannot be read: " + why);
+    }
+    [[noreturn]] void unreadable(const std::string& why) const { unreadable("", why); }
+    const std::string* text(const char* name) const { return transactions::text_of(key, payload, name); }
+    std::optional<Time> time() const {
+        const std::int64_t* time =
+            transactions::integer_of(key, payload, time_attribute, {0, transactions::microseconds_max});
+        return time != nullptr ? std::optional{Time{Duration{*time}}} : std::nullopt;
+    }
+    template <class T>
+    T decode(const std::string& text, const std::string& what) const {
+        auto decoded = json::decode<T>(text);
+        if (!decoded) unreadable(what + decoded.error().message);
+        return std::move(*decoded);
+    }
+
+    DecodedCommands commands() const {
+        DecodedCommands found{.time = time().value_or(Time{}), .all = {}};
+        const auto add = [&](StoredCommand&& one) {
+            found.all.push_back({one.events, std::make_shared<const Metadata>(to_metadata(std::move(one)))});
+        };
+        if (const std::string* list = text(commands_attribute)) {
+            for (const char* name :
+                 {command_attribute, correlation_attribute, causation_attribute, headers_attribute}) {
+                if (payload.contains(name)) unreadable(std::string{"it has commands and '"} + name + "'");
+            }
+            for (StoredCommand& one : decode<std::vector<StoredCommand>>(*list, "commands: ")) {
+                if (one.events < 0) unreadable("commands: one has fewer events than none");
+                add(std::move(one));
+            }
+            found.are_listed = true;
+            return found;
+        }
+        const auto text_or_empty = [&](const char* name) {
+            const std::string* there = text(name);
+            return there ? *there : std::string{};
+        };
+        StoredCommand only{.events = std::numeric_limits<std::int64_t>::max(),
+                           .command_id = text_or_empty(command_attribute),
+                           .correlation = text_or_empty(correlation_attribute),
+                           .causation = text_or_empty(causation_attribute),
+                           .headers = {}};
+        if (const std::string* headers = text(headers_attribute))
+            only.headers = decode<std::map<std::string, std::string>>(*headers, "headers: ");
+        add(std::move(only));
+        return found;
+    }
+};
+
+EventData to_data(auto&& stored) {
+    return {std::move(stored.type), stored.schema.value_or(1), std::move(stored.data.text)};
+}
+
+}  // namespace
+
 std::vector<RecordedEvent> decode_payload(const std::string& stream, Version version,
                                           const transactions::Committed& content) {
-    const auto unreadable = [&](const std::string& why) {
-        return CorruptionError("version " + std::to_string(version) + " of stream '" + stream +
-                               "' cannot be read: " + why);
-    };
-    const store::Key key = transactions::slot_key(stream, version);
-    const auto attribute = [&](const char* name) { return transactions::text_of(key, content.payload, name); };
-    const auto text_or_empty = [&](const char* name) {
-        const std::string* found = attribute(name);
-        return found ? *found : std::string{};
-    };
-    const std::string* text = attribute(events_attribute);
-    const std::int64_t* time =
-        transactions::integer_of(key, content.payload, time_attribute, {0, transactions::microseconds_max});
-    if (text == nullptr || time == nullptr) throw unreadable("it has no events or no time");
-    auto stored = json::decode<std::vector<StoredEvent>>(*text);
-    if (!stored) throw unreadable(stored.error().message);
-    if (!well_formed(*stored)) throw unreadable("an event has no type, or its schema is no number from 1 on");
-
-    std::vector<StoredCommand> commands;
-    if (const std::string* list = attribute(commands_attribute)) {
-        for (const char* name : {command_attribute, correlation_attribute, causation_attribute, headers_attribute}) {
-            if (content.payload.contains(name)) throw unreadable(std::string{"it has commands and '"} + name + "'");
-        }
-        auto decoded = json::decode<std::vector<StoredCommand>>(*list);
-        if (!decoded) throw unreadable("commands: " + decoded.error().message);
-        commands = std::move(*decoded);
-    } else {
-        StoredCommand& only = commands.emplace_back(StoredCommand{.events = static_cast<std::int64_t>(stored->size()),
-                                                                  .command_id = text_or_empty(command_attribute),
-                                                                  .correlation = text_or_empty(correlation_attribute),
-                                                                  .causation = text_or_empty(causation_attribute),
-                                                                  .headers = {}});
-        if (const std::string* headers = attribute(headers_attribute)) {
-            auto decoded = json::decode<std::map<std::string, std::string>>(*headers);
-            if (!decoded) throw unreadable("headers: " + decoded.error().message);
-            only.headers = std::move(*decoded);
-        }
-    }
+    const Reading slot{stream, version, content.payload};
+    const std::string* text = slot.text(events_attribute);
+    if (text == nullptr || !slot.time()) slot.unreadable("it has no events or no time");
+    auto stored = slot.decode<std::vector<StoredEvent>>(*text, "");
+    if (!well_formed(stored)) slot.unreadable("an event has no type, or its schema is no number from 1 on");
+    const DecodedCommands commands = slot.commands();
     std::vector<RecordedEvent> events;
-    for (StoredCommand& command : commands) {
-        const auto first = static_cast<std::int64_t>(events.size());
-        const auto total = static_cast<std::int64_t>(stored->size());
-        if (command.events < 0 || command.events > total - first) throw unreadable("commands: it has fewer events");
-        const std::int64_t count = command.events;
-        const auto metadata = std::make_shared<const Metadata>(to_metadata(std::move(command)));
-        for (std::int64_t i = first; i < first + count; ++i) {
-            const auto index = static_cast<std::size_t>(i);
-            StoredEvent& one = (*stored)[index];
+    for (const auto& [listed, metadata] : commands.all) {
+        const auto left = static_cast<std::int64_t>(stored.size() - events.size());
+        if (commands.are_listed && listed > left) slot.unreadable("commands: it has fewer events");
+        for (std::int64_t count = std::min(listed, left); count > 0; --count) {
+            const std::size_t index = events.size();
             events.push_back({.stream = stream,
                               .version = version,
                               .index = index,
                               .id = content.write_id + ":" + stream + ":" + std::to_string(index),
-                              .time = Time{Duration{*time}},
-                              .event = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)},
+                              .time = commands.time,
+                              .event = to_data(std::move(stored[index])),
                               .metadata = metadata});
         }
     }
-    if (events.size() != stored->size()) throw unreadable("commands: it has more events");
+    if (events.size() != stored.size()) slot.unreadable("commands: it has more events");
     return events;
 }
 
 std::vector<Effect> decode_effects(const std::string& stream, Version version, const transactions::Committed& content) {
-    const std::string* text =
-        transactions::text_of(transactions::slot_key(stream, version), content.payload, effects_attribute);
+    const Reading slot{stream, version, content.payload};
+    const std::string* text = slot.text(effects_attribute);
     if (text == nullptr) return {};
-    auto stored = json::decode<std::vector<StoredEvent>>(*text);
-    if (!stored) {
-        throw CorruptionError("the effects at version " + std::to_string(version) + " of stream '" + stream +
-                              "' cannot be read: " + stored.error().message);
-    }
-    if (!well_formed(*stored)) {
-        throw CorruptionError("the effects at version " + std::to_string(version) + " of stream '" + stream +
-                              "' cannot be read: one has no type, or its schema is no number from 1 on");
-    }
+    const auto unreadable = [&](const std::string& why) { slot.unreadable("the effects at ", why); };
+    auto stored = json::decode<std::vector<StoredEffect>>(*text);
+    if (!stored) unreadable(stored.error().message);
+    if (!well_formed(*stored)) unreadable("one has no type, or its schema is no number from 1 on");
+    const DecodedCommands commands = slot.commands();
+    static const auto not_known = std::make_shared<const Metadata>();
     std::vector<Effect> effects;
-    for (StoredEvent& one : *stored) {
-        effects.push_back({.id = content.write_id + ":" + std::to_string(effects.size()),
-                           .effect = {std::move(one.type), one.schema.value_or(1), std::move(one.data.text)}});
+    for (StoredEffect& one : *stored) {
+        const std::int64_t command = one.command.value_or(commands.are_listed ? -1 : 0);
+        const auto known = static_cast<std::int64_t>(commands.all.size());
+        if (one.command && (command < 0 || command >= known)) unreadable("one is of a command that is not there");
+        effects.push_back(
+            {.id = content.write_id + ":" + std::to_string(effects.size()),
+             .effect = to_data(std::move(one)),
+             .time = commands.time,
+             .metadata = command < 0 ? not_known : commands.all[static_cast<std::size_t>(command)].metadata});
     }
     return effects;
 }

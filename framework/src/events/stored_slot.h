@@ -21,31 +21,34 @@ namespace varve::events {
 // [{"events":n,"command_id":…,"correlation":…,"causation":…,"headers":{…}}, …], the first n events are the first
 // command's, and so on; what is empty is left out.
 //
-// The slot that decides a transaction with effects has them too, in the form of `events`:
+// The effects of a transaction are in the slot of the aggregate that got its first event; if there is none, in the slot
+// that decides, which then has a payload without events:
 //
 //     effects
+//
+// JSON text in the form of `events`. Where there are `commands`, each has the number of its own: "command":n, from 0.
 
 /// "account" of "account-alice".
 constexpr std::string_view aggregate_of(std::string_view stream) {
     return stream.substr(0, stream.find('-'));
 }
 
-/// The events that one command has decided, and what is stored beside them.
+/// What one command has decided, and what is stored beside it.
 struct CommandEvents {
     std::vector<EventData> events;
     Metadata metadata;
+    std::vector<EventData> effects = {};
 };
 
 store::Item encode_payload(const std::vector<CommandEvents>& commands, Time time);
 /// Those of one command.
 store::Item encode_payload(std::vector<EventData> events, Metadata metadata, Time time);
 
-store::Item encode_effects(const std::vector<EventData>& effects);
-
 /// The events of a slot, in order. CorruptionError naming stream and version if they cannot be read.
 std::vector<RecordedEvent> decode_payload(const std::string& stream, Version version,
                                           const transactions::Committed& content);
-/// The effects in a slot; none if it decides no transaction with effects. CorruptionError if they cannot be read.
+/// The effects in a slot. An older version kept them on the slot that decides, perhaps without time and metadata, which
+/// then are empty. CorruptionError if they cannot be read.
 std::vector<Effect> decode_effects(const std::string& stream, Version version, const transactions::Committed& content);
 
 }  // namespace varve::events

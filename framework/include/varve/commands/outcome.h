@@ -32,8 +32,8 @@ struct Receipt {
     };
     std::string transaction;       ///< the attempt's id; empty if nothing was written
     std::vector<Written> written;  ///< the streams that got events, by name, and the slots these are in
-    /// The slot that decides: where the transaction's effects are stored. Nullopt if no slot was written.
-    std::optional<Written> primary = {};
+    /// The slot that has the transaction's effects. Nullopt if there are none, and for a repeated command.
+    std::optional<Written> effects = {};
     transactions::Path path = transactions::Path::nothing;
     unsigned attempts = 1;
     Rung rung = Rung::at_once;  ///< what it took
