@@ -198,8 +198,8 @@ TEST(Application, effects_are_stored_with_the_commit_or_not_at_all) {
         });
         const Outcome nothing_else = bank.transact([](Transaction& tx) { tx.effect(ReceiptWanted{"carol"}); });
         for (const Outcome* outcome : {&events, &row, &nothing_else}) {
-            ASSERT_TRUE((*outcome)->effects);
-            const auto& [stream, version] = *(*outcome)->effects;
+            ASSERT_TRUE((*outcome)->effects_slot);
+            const auto& [stream, version] = *(*outcome)->effects_slot;
             const std::vector<Effect> effects = bank.events().effects(stream, version);
             ASSERT_EQ(effects.size(), outcome == &events ? 2u : 1u);
             EXPECT_EQ(effects[0].id, (*outcome)->transaction + ":0");

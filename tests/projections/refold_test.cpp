@@ -99,7 +99,7 @@ TEST_F(Refold, removes_rows_that_no_event_has_made_and_leaves_those_of_others) {
 TEST_F(Refold, repeats_no_effect) {
     const Outcome deposited = bank.execute<Account>("alice", Deposit{100});
     ASSERT_TRUE(deposited);
-    EXPECT_EQ(bank.events().effects(deposited->effects->stream, deposited->effects->version).size(), 1U);
+    EXPECT_EQ(bank.events().effects(deposited->effects_slot->stream, deposited->effects_slot->version).size(), 1U);
     append_from_outside("alice", 1);
     counted->start_recording();
     EXPECT_EQ(bank.refold<Account>("alice"), 2U);

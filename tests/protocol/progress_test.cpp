@@ -286,6 +286,7 @@ TEST_P(Everybody, gets_through_where_one_reads_all_that_the_others_write) {
         EXPECT_TRUE(race.failures.empty()) << race.failures.front();
         EXPECT_LE(race.attempts_as_oldest, 10u);
         EXPECT_LE(race.longest_gap, std::max<Duration>(100ms, 80 * one_way)) << "nobody committed";
+        EXPECT_LE(race.mean_gap(), std::max<Duration>(15ms, 30 * one_way));
         gaps += race.mean_gap();
     }
     EXPECT_LE(gaps / worlds, std::max<Duration>(10ms, 20 * one_way));

@@ -82,6 +82,7 @@ Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& e
                 ++record.paths[transactions::to_string(outcome->path)];
             }
             enter_commit(operation, outcome->transaction);
+            check_effects(operation, *outcome);
         } else if (was_committed) {
             record.violations.push_back("command id: operation " + std::to_string(operation) +
                                         " had been executed, and was rejected when it was repeated");
@@ -122,6 +123,18 @@ Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& e
 }
 
 /// Whoever is told that it committed is told of one and the same transaction.
+/// What is acknowledged is there, also if it is not in place yet.
+void Workload::check_effects(std::int64_t operation, const Receipt& receipt) {
+    if (receipt.repeated || !shared_.record.commands[operation].announces) return;
+    try {
+        if (!receipt.effects_slot ||
+            app_.events().effects(receipt.effects_slot->stream, receipt.effects_slot->version).empty())
+            shared_.record.violations.push_back("effects: operation " + std::to_string(operation) +
+                                                " was acknowledged, and what it announces is not there");
+    } catch (const UnavailableError&) {
+    }
+}
+
 void Workload::enter_commit(std::int64_t operation, const std::string& transaction) {
     Record::Command& command = shared_.record.commands[operation];
     if (command.committed && command.transaction != transaction) {

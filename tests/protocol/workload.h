@@ -76,6 +76,7 @@ class Workload {
     /// Executes and tells what came of this execution. What the world does to it is no violation.
     Told attempt(std::int64_t operation, const std::function<Outcome()>& execute);
     void enter_commit(std::int64_t operation, const std::string& transaction);
+    void check_effects(std::int64_t operation, const Receipt& receipt);
 
     Application& app_;
     Shared shared_;

@@ -291,8 +291,8 @@ std::vector<Receipt> CommandRunner::receipts_before(const Workspace& work, const
         if (!attempt.fates[i].accepted()) continue;
         receipts[i].transaction = attempt.id;
         receipts[i].written = work.written_by(i);
-        receipts[i].effects = work.effects_slot();
-        if (receipts[i].effects) receipts[i].effects->stream.reserve(stream_bytes_max);
+        receipts[i].effects_slot = work.effects_slot(i);
+        if (receipts[i].effects_slot) receipts[i].effects_slot->stream.reserve(stream_bytes_max);
         receipts[i].attempts = attempt.number;
     }
     return receipts;
@@ -338,13 +338,13 @@ void CommandRunner::tell(Attempt& attempt, const Commit& commit, std::vector<Rec
         } else {
             Receipt& receipt = receipts[i];
             receipt.rung = rung;
-            const bool wrote = attempt.commands.size() == 1 || !receipt.written.empty() || has_an_id(&command);
+            const bool wrote =
+                attempt.commands.size() == 1 || !receipt.written.empty() || receipt.effects_slot || has_an_id(&command);
             if (wrote) receipt.path = commit.path;
             if (receipt.path == Path::nothing) receipt.transaction.clear();
-            if (!wrote) receipt.effects.reset();
-            if (receipt.effects && receipt.effects->stream.empty()) {
-                receipt.effects->stream = commit.primary.partition;  // for which there is room
-                receipt.effects->version = version_of(commit.primary);
+            if (receipt.effects_slot && receipt.effects_slot->stream.empty()) {  // they are in the slot that decides
+                receipt.effects_slot->stream = commit.primary.partition;         // for which there is room
+                receipt.effects_slot->version = version_of(commit.primary);
             }
             command.outcome = std::move(receipt);
         }

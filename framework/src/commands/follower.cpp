@@ -32,6 +32,7 @@ namespace {
 
 constexpr Duration retry_after = std::chrono::seconds{1};
 constexpr Duration away_for = std::chrono::seconds{2};
+constexpr store::Position one_by_one_max = 500;
 
 Consumer checked(Consumer consumer) {
     consumer.check();
@@ -122,6 +123,7 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         if (lock_ && (lock_->is_lost() || gives_way_)) {
             be_idle(false);
+            rest_ = {};
             lock_.reset();
             set(State::elsewhere);
             return gives_way_.exchange(false) ? away_for : Duration::zero();
@@ -244,7 +246,7 @@ void Follower::commit(feed::Batch& batch) {
         checkpoint_ = std::move(advance.checkpoint);
         seen_ = static_cast<store::Position>(checkpoint_.position);
         std::erase_if(batch.events, [&](const RecordedEvent& event) { return event.position <= seen_; });
-        rest_ = std::move(batch);
+        rest_ = {.events = std::move(batch.events), .end = batch.end, .is_last = batch.is_last};
     } else {
         be_at(std::move(advance.checkpoint));
         if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;
@@ -308,7 +310,7 @@ void Follower::failed(const feed::Batch& batch) {
     }
     const RecordedEvent& first = batch.events.front();
     if (first.position != batch.events.back().position || first.position < batch.end) {
-        one_by_one_until_ = batch.end;  // which of them it is
+        one_by_one_until_ = std::min(batch.end, seen_ + one_by_one_max);  // which of them it is
         return;
     }
     if (planted(PlantedFault::poison_is_skipped)) {
@@ -422,9 +424,10 @@ FollowerStatus Follower::status() const {
 }
 
 bool Follower::has_nothing_left(store::Position after, store::Position end) const try {
+    constexpr std::size_t slots_at_a_time = 100;
     // What an owner has no use for, it saves now and then only.
     for (store::Position at = after; at < end;) {
-        const feed::Batch batch = feed_.read(at, consumer_.options.batch_max, consumer_.filter);
+        const feed::Batch batch = feed_.read(at, slots_at_a_time, consumer_.filter);
         if (!batch.events.empty()) return batch.events.front().position > end;
         if (batch.is_last) return true;
         at = batch.end;

@@ -100,8 +100,8 @@ class Follower {
     void take(feed::Batch& batch);
     /// Calls the handler. False: it has ended.
     bool hand_over(std::span<const RecordedEvent> events);
-    /// Runs what the batch causes, as far as it fits into one transaction, and leaves the rest for the next turn. If
-    /// somebody else has changed the checkpoint, it does nothing and goes on from there.
+    /// Runs what the batch causes, as far as it fits into one transaction, and keeps the rest. If somebody else has
+    /// changed the checkpoint, it does nothing and goes on from there.
     void commit(feed::Batch& batch);
     /// Goes on from there. What is set aside is read before, so that it is never older.
     void be_at(Checkpoint checkpoint);
@@ -133,8 +133,8 @@ class Follower {
     store::Position seen_ = 0;              // ahead of the checkpoint by what it has no use for
     store::Position one_by_one_until_ = 0;  // something there has failed
     feed::Batch rest_;                      // of what was read: it did not fit into one transaction
-    std::vector<store::Key> rows_;          // that the last batch has read, in order
-    std::vector<store::Key> likely_;        // the one before as well, if any: the next one is going to, most likely
+    std::vector<store::Key> rows_;          // that the last transaction has read, in order
+    std::vector<store::Key> likely_;        // rows that the last two have read: the next one will, most likely
 
     Mutex handling_;  // a handler is called by one at a time
     bool has_ended_ VARVE_GUARDED_BY(handling_) = false;

@@ -509,8 +509,9 @@ std::span<const Decided> Workspace::effects_of(const Touched& touched) const {
     return &touched == first_ ? std::span<const Decided>{effects_} : std::span<const Decided>{};
 }
 
-std::optional<Receipt::Written> Workspace::effects_slot() const {
-    if (effects_.empty()) return std::nullopt;
+std::optional<Receipt::Written> Workspace::effects_slot(std::size_t command) const {
+    const auto by_it = [&](const Decided& one) { return one.command == command; };
+    if (std::ranges::none_of(effects_, by_it)) return std::nullopt;
     if (first_ == nullptr) return Receipt::Written{{}, 0};
     return Receipt::Written{stream_name(*first_->type, first_->id), first_->seen.head + 1};
 }

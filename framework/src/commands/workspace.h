@@ -174,8 +174,8 @@ class Workspace final : public RowsOfTransaction {
     transactions::Plan reads() const;
     /// The names of the lines for what it writes (commands/lines.h); if `all`, for what it only reads too.
     std::set<std::string> lines(bool all) const;
-    /// Where its effects will be; an empty stream: in the slot that decides.
-    std::optional<Receipt::Written> effects_slot() const;
+    /// Where the effects of one command will be, if there are any; an empty stream: in the slot that decides.
+    std::optional<Receipt::Written> effects_slot(std::size_t command) const;
     /// The slots that the events of one command will be in, by stream.
     std::vector<Receipt::Written> written_by(std::size_t command) const;
     /// LeaseLostError if one of the locks is in other hands. Costs a read.

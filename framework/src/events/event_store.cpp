@@ -116,10 +116,11 @@ Stream EventStore::load_as_of(const std::string& stream, Time moment) {
 }
 
 std::vector<Effect> EventStore::effects(const std::string& stream, Version version) {
-    const store::Key key = slot_key(stream, version);
-    const Slot slot = decode_slot(key, coordinator_.store().read({&key, 1}).front());
-    const auto* committed = std::get_if<Committed>(&slot);
-    return committed ? events::decode_effects(stream, version, *committed) : std::vector<Effect>{};
+    if (version < 1)
+        throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(version));
+    const StreamRead read = coordinator_.reader().stream(stream, version, version);  // it may not be in place yet
+    if (read.slots.empty()) return {};
+    return events::decode_effects(stream, version, read.slots.front().content);
 }
 
 Version EventStore::head(const std::string& stream) {

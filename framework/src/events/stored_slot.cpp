@@ -234,7 +234,8 @@ std::vector<Effect> decode_effects(const std::string& stream, Version version, c
     for (StoredEffect& one : *stored) {
         const std::int64_t command = one.command.value_or(commands.are_listed ? -1 : 0);
         const auto known = static_cast<std::int64_t>(commands.all.size());
-        if (one.command && (command < 0 || command >= known)) unreadable("one is of a command that is not there");
+        if (one.command && (!commands.are_listed || command < 0 || command >= known))
+            unreadable("one is of a command that is not there");
         effects.push_back(
             {.id = content.write_id + ":" + std::to_string(effects.size()),
              .effect = to_data(std::move(one)),

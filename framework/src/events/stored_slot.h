@@ -12,7 +12,7 @@ namespace varve::events {
 
 // What a committed slot of an aggregate holds besides the protocol's own attributes (transactions/slot.h):
 //
-//     payload := time events (metadata | commands)
+//     payload := time events (metadata | commands) [effects]
 //     metadata := [command_id] [correlation] [causation] [headers]
 //
 // `time` is microseconds of Unix time. `events` is JSON text, [{"type":…,"schema":…,"data":{…}}, …]; schema 1 is left
@@ -22,11 +22,8 @@ namespace varve::events {
 // command's, and so on; what is empty is left out.
 //
 // The effects of a transaction are in the slot of the aggregate that got its first event; if there is none, in the slot
-// that decides, which then has a payload without events:
-//
-//     effects
-//
-// JSON text in the form of `events`. Where there are `commands`, each has the number of its own: "command":n, from 0.
+// that decides, which then has a payload without events. `effects` is JSON text in the form of `events`. Where there
+// are `commands`, each effect has the number of its own: "command":n, from 0.
 
 /// "account" of "account-alice".
 constexpr std::string_view aggregate_of(std::string_view stream) {

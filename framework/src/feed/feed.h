@@ -63,9 +63,8 @@ class Feed {
     /// ConfigError for a store without an order of changes where commits are not announced.
     explicit Feed(store::ItemStore& store);
 
-    /// The events of at most `slots_max` slots of those that come after `after`, and of not many more bytes than are
-    /// read at a time (in_turn.h). CorruptionError naming the slot, or the place in the log, if the next one cannot be
-    /// read.
+    /// The events of those slots that come after `after`: of at most `slots_max`, or of fewer if they are large.
+    /// CorruptionError naming the slot, or the place in the log, if the next one cannot be read.
     Batch read(store::Position after, std::size_t slots_max, const Filter& filter = {}) const;
 
     /// Where the feed ends now: who has read up to here has seen all that was acknowledged before, as far as it is in

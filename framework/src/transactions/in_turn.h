@@ -17,9 +17,9 @@ constexpr std::size_t batch_bytes_max = std::size_t{16} << 20;
 
 /// Reads the items under `keys` and gives each to `take(index, item)`, in the order of keys, until that says false, if
 /// it says anything. At first it reads as many at a time as are below batch_bytes_max even if each is as large as the
-/// store allows; then twice as many each time, while the largest that was seen leaves much room.
+/// store allows; then, while they are small, twice as many each time, up to eight times as many.
 void read_in_turn(store::ItemStore& store, std::span<const store::Key> keys, auto take) {
-    constexpr std::size_t room = 8;
+    constexpr std::size_t growth_max = 8;
     const std::size_t at_least = std::max<std::size_t>(1, batch_bytes_max / store.capabilities().item_bytes_max);
     std::size_t largest = 1;
     for (std::size_t first = 0, at_a_time = at_least; first < keys.size();) {
@@ -34,7 +34,8 @@ void read_in_turn(store::ItemStore& store, std::span<const store::Key> keys, aut
             }
         }
         first += asked.size();
-        at_a_time = std::max(at_least, std::min(2 * at_a_time, batch_bytes_max / room / largest));
+        at_a_time = std::clamp(batch_bytes_max / growth_max / largest, at_least,
+                               std::min(2 * at_a_time, growth_max * at_least));
     }
 }
 

@@ -32,8 +32,8 @@ struct Receipt {
     };
     std::string transaction;       ///< the attempt's id; empty if nothing was written
     std::vector<Written> written;  ///< the streams that got events, by name, and the slots these are in
-    /// The slot that has the transaction's effects. Nullopt if there are none, and for a repeated command.
-    std::optional<Written> effects = {};
+    /// The slot that has the command's effects. Nullopt if there are none, and for a repeated command.
+    std::optional<Written> effects_slot = {};
     transactions::Path path = transactions::Path::nothing;
     unsigned attempts = 1;
     Rung rung = Rung::at_once;  ///< what it took

@@ -48,8 +48,9 @@ struct RecordedEvent {
 struct Effect {
     std::string id;    ///< unique: the transaction's id, a colon, the index: an idempotency key for whoever receives it
     EventData effect;  ///< its name and fields
-    Time time = {};    ///< when it was decided, by the clock of whoever did
-    std::shared_ptr<const Metadata> metadata;  ///< of the command that decided it; never null
+    /// When it was decided, by the clock of whoever did; Time{} where an earlier version has not stored that.
+    Time time = {};
+    std::shared_ptr<const Metadata> metadata;  ///< of the command that decided it; never null, empty if it is not known
 };
 
 }  // namespace varve

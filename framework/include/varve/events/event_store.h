@@ -85,7 +85,8 @@ class EventStore {
     StreamPage load(const std::string& stream, const PageOptions& page, Order order = Order::oldest_first);
     /// As it was at a moment: the slots up to the last one whose time is not later.
     Stream load_as_of(const std::string& stream, Time moment);
-    /// The effects in a slot (Receipt::effects), read committed: those of its transaction, or none.
+    /// The effects in a slot (Receipt::effects_slot), read committed: those of its transaction, or none. InvalidError
+    /// for a version below 1.
     std::vector<Effect> effects(const std::string& stream, Version version);
     /// The head's version, 0 if there is none. One read, whatever the stream's length.
     Version head(const std::string& stream);
