@@ -36,9 +36,10 @@ bool Sequencer::round() {
         if (!end_) begin_anew();
         std::vector<Standing> standing = next_bells();
         const bool has_worked = !standing.empty() && work(std::move(standing));
+        leaves_more_ = leaves_more_ || has_more_;
         if (has_worked || !std::ranges::all_of(shards_, &Shard::is_through)) return true;
         std::ranges::fill(shards_, Shard{});
-        return false;
+        return std::exchange(leaves_more_, false);  // bells that were met before there was room for their slots
     } catch (...) {
         end_.reset();
         throw;

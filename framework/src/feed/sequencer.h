@@ -38,7 +38,8 @@ class Sequencer {
 
     /// Reads the next bells of all shards and does what they ask for; costs about seven round trips, one more where
     /// some shards hold more than others, and some more for many bells where items may be large (in_turn.h). Whether
-    /// there may be more to do at once: not when it has been through all shards, and nothing came of this round.
+    /// there may be more to do at once: not when it has been through all shards, nothing came of this round, and none
+    /// had too little room for what it met.
     /// Errors: those of the store, after any of which it begins anew.
     bool round();
 
@@ -100,6 +101,7 @@ class Sequencer {
     std::map<store::Key, store::Item> claimed_;  // undecided slots
     std::map<store::Key, store::Write> fences_;  // of several bells for one slot, one fence ends all attempts
     std::set<store::Key> void_;                  // committed to nothing
+    bool leaves_more_ = false;                   // has_more_, at some round since all shards were begun anew
     bool has_more_ = false;                      // some stream has more above its watermark than was read
 };
 
