@@ -122,7 +122,6 @@ Told Workload::attempt(std::int64_t operation, const std::function<Outcome()>& e
     return told;
 }
 
-/// Whoever is told that it committed is told of one and the same transaction.
 /// What is acknowledged is there, also if it is not in place yet.
 void Workload::check_effects(std::int64_t operation, const Receipt& receipt) {
     if (receipt.repeated || !shared_.record.commands[operation].announces) return;
@@ -135,6 +134,7 @@ void Workload::check_effects(std::int64_t operation, const Receipt& receipt) {
     }
 }
 
+/// Whoever is told that it committed is told of one and the same transaction.
 void Workload::enter_commit(std::int64_t operation, const std::string& transaction) {
     Record::Command& command = shared_.record.commands[operation];
     if (command.committed && command.transaction != transaction) {

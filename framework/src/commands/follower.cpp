@@ -32,6 +32,7 @@ namespace {
 
 constexpr Duration retry_after = std::chrono::seconds{1};
 constexpr Duration away_for = std::chrono::seconds{2};
+/// After a failure so many slots are taken one by one, before a whole batch is tried again.
 constexpr store::Position one_by_one_max = 500;
 
 Consumer checked(Consumer consumer) {
@@ -238,15 +239,15 @@ bool Follower::hand_over(std::span<const RecordedEvent> events) {
 
 void Follower::commit(feed::Batch& batch) {
     Advance advance = detail::advance(application_, consumer_, checkpoint_, batch, likely_);
-    const bool is_first = rows_.empty();
-    const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
-    likely_.clear();
-    std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
     if (advance.is_own) {
         checkpoint_ = std::move(advance.checkpoint);
         seen_ = static_cast<store::Position>(checkpoint_.position);
         std::erase_if(batch.events, [&](const RecordedEvent& event) { return event.position <= seen_; });
         rest_ = {.events = std::move(batch.events), .end = batch.end, .is_last = batch.is_last};
+        const bool is_first = rows_.empty();
+        const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
+        likely_.clear();
+        std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
     } else {
         be_at(std::move(advance.checkpoint));
         if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;

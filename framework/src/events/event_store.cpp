@@ -64,6 +64,11 @@ Result<Appended, WrongVersion> EventStore::append(const std::string& stream, con
 
 namespace {
 
+void check_version(const std::string& stream, Version version) {
+    if (version >= 1) return;
+    throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(version));
+}
+
 std::vector<RecordedEvent> events_of(const std::string& stream, const StreamRead& read) {
     std::vector<RecordedEvent> events;
     for (const StreamRead::One& slot : read.slots) {
@@ -76,7 +81,7 @@ std::vector<RecordedEvent> events_of(const std::string& stream, const StreamRead
 }  // namespace
 
 Stream EventStore::load(const std::string& stream, Version first, Version last) {
-    if (first < 1) throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(first));
+    check_version(stream, first);
     const StreamRead read = coordinator_.reader().stream(stream, first, last);
     const bool reaches_the_end = last == std::numeric_limits<Version>::max() && !read.slots.empty();
     return {.events = events_of(stream, read), .head = reaches_the_end ? read.head : head(stream)};
@@ -116,8 +121,7 @@ Stream EventStore::load_as_of(const std::string& stream, Time moment) {
 }
 
 std::vector<Effect> EventStore::effects(const std::string& stream, Version version) {
-    if (version < 1)
-        throw InvalidError("versions of stream '" + stream + "' begin with 1, not " + std::to_string(version));
+    check_version(stream, version);
     const StreamRead read = coordinator_.reader().stream(stream, version, version);  // it may not be in place yet
     if (read.slots.empty()) return {};
     return events::decode_effects(stream, version, read.slots.front().content);

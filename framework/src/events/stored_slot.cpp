@@ -120,7 +120,6 @@ namespace {
 
 /// What a slot says of the commands whose events and effects it has.
 struct DecodedCommands {
-    Time time;
     struct One {
         std::int64_t events;
         std::shared_ptr<const Metadata> metadata;
@@ -155,7 +154,7 @@ struct Reading {
     }
 
     DecodedCommands commands() const {
-        DecodedCommands found{.time = time().value_or(Time{}), .all = {}};
+        DecodedCommands found;
         const auto add = [&](StoredCommand&& one) {
             found.all.push_back({one.events, std::make_shared<const Metadata>(to_metadata(std::move(one)))});
         };
@@ -165,7 +164,7 @@ struct Reading {
                 if (payload.contains(name)) unreadable(std::string{"it has commands and '"} + name + "'");
             }
             for (StoredCommand& one : decode<std::vector<StoredCommand>>(*list, "commands: ")) {
-                if (one.events < 0) unreadable("commands: one has fewer events than none");
+                if (one.events < 0) unreadable("commands: one has a negative number of events");
                 add(std::move(one));
             }
             found.are_listed = true;
@@ -197,7 +196,8 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
                                           const transactions::Committed& content) {
     const Reading slot{stream, version, content.payload};
     const std::string* text = slot.text(events_attribute);
-    if (text == nullptr || !slot.time()) slot.unreadable("it has no events or no time");
+    const std::optional<Time> time = slot.time();
+    if (text == nullptr || !time) slot.unreadable("it has no events or no time");
     auto stored = slot.decode<std::vector<StoredEvent>>(*text, "");
     if (!well_formed(stored)) slot.unreadable("an event has no type, or its schema is no number from 1 on");
     const DecodedCommands commands = slot.commands();
@@ -211,7 +211,7 @@ std::vector<RecordedEvent> decode_payload(const std::string& stream, Version ver
                               .version = version,
                               .index = index,
                               .id = content.write_id + ":" + stream + ":" + std::to_string(index),
-                              .time = commands.time,
+                              .time = *time,
                               .event = to_data(std::move(stored[index])),
                               .metadata = metadata});
         }
@@ -229,6 +229,7 @@ std::vector<Effect> decode_effects(const std::string& stream, Version version, c
     if (!stored) unreadable(stored.error().message);
     if (!well_formed(*stored)) unreadable("one has no type, or its schema is no number from 1 on");
     const DecodedCommands commands = slot.commands();
+    const Time time = slot.time().value_or(Time{});
     static const auto not_known = std::make_shared<const Metadata>();
     std::vector<Effect> effects;
     for (StoredEffect& one : *stored) {
@@ -239,7 +240,7 @@ std::vector<Effect> decode_effects(const std::string& stream, Version version, c
         effects.push_back(
             {.id = content.write_id + ":" + std::to_string(effects.size()),
              .effect = to_data(std::move(one)),
-             .time = commands.time,
+             .time = time,
              .metadata = command < 0 ? not_known : commands.all[static_cast<std::size_t>(command)].metadata});
     }
     return effects;

@@ -12,7 +12,8 @@
 
 namespace varve::transactions {
 
-/// So many bytes of items are read, or written, at a time, or one item if that is larger.
+/// So many bytes of items are written at a time, or one item if that is larger; and read, unless small ones are
+/// followed by large ones: then it may be eight times as many.
 constexpr std::size_t batch_bytes_max = std::size_t{16} << 20;
 
 /// Reads the items under `keys` and gives each to `take(index, item)`, in the order of keys, until that says false, if
