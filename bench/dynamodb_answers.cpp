@@ -1,7 +1,7 @@
 // What the adapter does with an answer, and with none: against a server that says what it is told to.
 
-#include "adapters/dynamodb/scripted_server.h"
 #include "figures.h"
+#include "support/scripted_server.h"
 
 #include <varve/dynamodb/dynamodb.h>
 #include <varve/store/item_store.h>
@@ -19,7 +19,7 @@
 namespace bench {
 namespace {
 
-using varve::dynamodb::ScriptedServer;
+using varve::ScriptedServer;
 using Reply = ScriptedServer::Reply;
 using Request = ScriptedServer::Request;
 

@@ -4,11 +4,13 @@
 #include "figures.h"
 #include "transactions/coordinator.h"
 
+#include <varve/commands/delivery.h>
 #include <varve/commands/follower_status.h>
 #include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -219,6 +221,37 @@ Figure put_in_order_in(const Plan& plan, unsigned shards) {
     return figure;
 }
 
+struct Receipt {
+    std::string to;
+    std::int64_t cents = 0;
+};
+
+/// Effects that are there already, each of the stream of one of 50 accounts, to a function that takes them.
+Figure deliver(const Plan& plan, const std::string& name, const std::string& url) {
+    constexpr int effects = 20'000;
+    Figure figure{
+        .name = name + "_effects_delivered", .unit = "effects/s", .raw = "the commands that cause them, one thread"};
+    if (!plan.wants(figure.name)) return figure;
+    varve::Application bank{varve::open(url), {.sweep = false}};
+    figure.raw_rate = effects / seconds([&] {
+                          for (int i = 0; i < effects; ++i) {
+                              bank.transact([&](varve::Transaction& tx) {
+                                      tx.execute<Account>(std::to_string(i % accounts), Deposit{1});
+                                      tx.effect(Receipt{"alice", 1});
+                                  })
+                                  .value();
+                          }
+                      });
+    std::atomic<int> got = 0;
+    figure.rate = effects / seconds([&] {
+                      varve::deliver<Receipt>(bank, [&](const Receipt&) { ++got; });
+                      if (!bank.wait_for(varve::delivery_name<Receipt>(), {}, std::chrono::minutes{10}))
+                          throw std::runtime_error("they are not delivered");
+                  });
+    if (got != effects) throw std::runtime_error("some were not delivered, or more than once");
+    return figure;
+}
+
 }  // namespace
 
 Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url) {
@@ -244,6 +277,8 @@ std::vector<Figure> following(const Plan& plan) {
         const auto file = plan.folder / (across ? "lag_across.db" : "lag.db");
         figures.push_back(lag(plan, "sqlite", "sqlite:" + file.string(), across));
     }
+    figures.push_back(deliver(plan, "memory", "memory:"));
+    figures.push_back(deliver(plan, "sqlite", "sqlite:" + (plan.folder / "deliver.db").string()));
     for (const unsigned shards : {8u, 64u}) figures.push_back(put_in_order_in(plan, shards));
     std::erase_if(figures, [&](const Figure& figure) { return !plan.wants(figure.name); });
     return figures;

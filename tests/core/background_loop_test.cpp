@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <future>
+#include <stop_token>
+#include <thread>
 
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -50,6 +52,20 @@ TEST_F(Loop, that_is_woken_does_not_wait_for_the_end_of_its_pause) {
     clock.wait_for_sleepers(1);
     hourly.wake();
     again.get_future().wait();
+}
+
+TEST_F(Loop, that_is_asked_to_stop_does_so_before_anybody_waits_for_it) {
+    std::promise<void> begun, stopped;
+    BackgroundLoop hourly = loop([&](const std::stop_token& stop) {
+        const std::stop_callback seen{stop, [&] { stopped.set_value(); }};
+        begun.set_value();
+        while (!stop.stop_requested()) std::this_thread::yield();
+        return 1h;
+    });
+    begun.get_future().wait();
+    hourly.request_stop();
+    stopped.get_future().wait();
+    EXPECT_TRUE(hourly.is_running()) << "its end is still to be waited for";
 }
 
 TEST_F(Loop, that_was_woken_during_its_turn_takes_another_at_once) {

@@ -71,6 +71,34 @@ TEST_F(Followed, streams_of_the_framework_itself_do_not_appear) {
     EXPECT_EQ(places(), (Places{"account-a/1/0"}));
 }
 
+struct Told {
+    std::string whom;
+};
+
+TEST_F(Followed, effects_appear_where_they_are_stored_in_the_order_of_their_commits) {
+    const auto tell = [](const char* whom) { return [whom](Transaction& tx) { tx.effect(Told{whom}); }; };
+    application.transact(tell("ann")).value();
+    application
+        .transact([&](Transaction& tx) {
+            deposit(tx, "a");
+            tell("bob")(tx);
+            tell("carol")(tx);
+        })
+        .value();
+    deposit("a");
+    application.transact(tell("dave"), {.command_id = "c-1"}).value();
+    later.drain();
+    Places found;
+    for (const RecordedEvent& one : feed.read(0, 100, {.effects = true}).events) {
+        found.push_back(one.event.data + (one.stream.starts_with("$") ? "" : " at " + one.stream));
+        EXPECT_EQ(one.event.type, "Told");
+        EXPECT_GT(one.position, 0u);
+    }
+    EXPECT_EQ(found, (Places{R"({"whom":"ann"})", R"({"whom":"bob"} at account-a)", R"({"whom":"carol"} at account-a)",
+                             R"({"whom":"dave"})"}));
+    EXPECT_EQ(places(), (Places{"account-a/1/0", "account-a/2/0"})) << "who follows events sees none of them";
+}
+
 TEST_F(Followed, a_slot_appears_when_it_is_in_place_and_then_behind_its_cause) {
     application
         .transact([&](Transaction& tx) {

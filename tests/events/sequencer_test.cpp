@@ -40,6 +40,38 @@ TEST_F(Sequenced, all_slots_of_a_transaction_appear_by_whichever_way_it_commits)
     expect_each_once_in_order(*store);
 }
 
+struct Told {
+    std::string whom;
+};
+
+TEST_F(Sequenced, effects_without_events_get_a_place_and_who_follows_events_sees_none_of_them) {
+    Application bank{store, options()};
+    deposit(bank, "a");
+    bank.transact([](Transaction& tx) { tx.effect(Told{"ann"}); }).value();
+    bank.transact([](Transaction& tx) { tx.effect(Told{"bob"}); }, {.command_id = "c-1"}).value();
+    bank.transact([](Transaction& tx) { tx.rows<Balance>().put("a", {1}); }, {.command_id = "c-2"}).value();
+    put_in_order();
+    EXPECT_EQ(standing_bells(*store), 0u);
+    const Feed feed{*store};
+    EXPECT_EQ(feed.end(), 3u);
+    EXPECT_EQ(feed.read(0, 10, {.effects = true}).events.size(), 2u);
+    EXPECT_EQ(feed.read(0, 10).events.size(), 1u);
+}
+
+TEST_F(Sequenced, effects_whose_bell_was_never_rung_appear_when_a_scan_has_come_by) {
+    const store::Write old{
+        slot_key("$tx-old", 1),
+        store::Put{
+            {{"state", "committed"}, {"write_id", "old"}, {"effects", R"([{"type":"Told","data":{"whom":"ann"}}])"}}}};
+    ASSERT_TRUE(std::holds_alternative<store::Applied>(store->write({&old, 1}).front()));
+    Sweeper sweeper{coordinator, {}, {.page_interval = 0ms, .pause = 0ms}};
+    sweeper.sweep();
+    put_in_order();
+    const std::vector<RecordedEvent> effects = Feed{*store}.read(0, 10, {.effects = true}).events;
+    ASSERT_EQ(effects.size(), 1u);
+    EXPECT_EQ(effects.front().id, "old:0");
+}
+
 TEST_F(Sequenced, a_thousand_slots_of_one_stream_come_at_once_and_in_pieces) {
     Application bank{store, options()};
     for (int i = 0; i < 2500; ++i) deposit(bank, "a");

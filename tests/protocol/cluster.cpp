@@ -79,7 +79,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     atomic_writes_max = pick(SIZE_MAX, SIZE_MAX, std::size_t{10}, std::size_t{4});
     sequencers = no_changes ? 1 + random.below(2) : 0;
     const Followed followed[] = {pick(Followed::folds, Followed::sightings),
-                                 pick(Followed::folds, Followed::everything, Followed::deposits)};
+                                 pick(Followed::folds, Followed::everything, Followed::deposits, Followed::effects)};
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) followers.push_back(followed[left % 2]);
     rebuild = pick(0.0, 0.1, 0.3);
     if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
@@ -312,10 +312,11 @@ class Cluster {
         const Manner manner{.options = {.batch_max = 1 + random.below(8),
                                         .poll_interval = poll_intervals[random.below(3)],
                                         .replaced_rows_kept_for = random.chance(0.7) ? 0s : 2s},
-                            .is_broken = random.chance(0.1)};
+                            .is_broken = random.chance(0.1),
+                            .is_busy = random.chance(0.5) ? 0.2 : 0.0};
         Application application{process.store, options(process)};
         std::atomic<int> idle = 0;
-        detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
+        detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_, application.runtime())};
         while (clients_left_ > 0) {
             Turn turn{.pause = 1s};
             try {
@@ -425,12 +426,13 @@ class Cluster {
         for (const Followed followed : settings_.followers) {
             std::atomic<int> idle = 0;
             const Manner manner{.options = {.replaced_rows_kept_for = 0s}};
-            detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_)};
+            detail::Keeper keeper{application, idle, consumer(followed, manner, deliveries_, application.runtime())};
             pause_rebuild(keeper, false);
             if (followed == Followed::folds && settings_.rebuild > 0) rebuild_before_readers(keeper);
             const Time until = scheduler_.now() + 300s;
             const auto status = [&] { return keeper.followers(keeper.name()).front()->status(); };
-            for (Turn turn{.is_building = true}; turn.is_building || status().state != FollowerStatus::State::live;) {
+            for (Turn turn{.is_building = true};
+                 turn.is_building || status().state != FollowerStatus::State::live || status().parked > 0;) {
                 turn = take_turns(application, keeper);
                 if (!turn.stopped.empty()) return result_.violations.push_back(turn.stopped);
                 if (scheduler_.now() > until)

@@ -1,12 +1,16 @@
 #include "protocol/following.h"
 
+#include "commands/deliverer.h"
 #include "events/stored_slot.h"
 #include "protocol/domain.h"
 #include "transactions/slot.h"
 
+#include <varve/commands/delivery.h>
 #include <varve/store/item_store.h>
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <variant>
@@ -83,6 +87,7 @@ std::int64_t number_in(const RecordedEvent& event) {
 }
 
 std::int64_t number_in(const RecordedEvent& event) {
+    if (event.event.type == event_name<Announce>()) return json::decode<Announce>(event.event.data).value().operation;
     const std::string_view aggregate = events::aggregate_of(event.stream);
     if (aggregate == Account::name) return number_in<Account>(event);
     if (aggregate == List::name) return number_in<List>(event);
@@ -135,8 +140,29 @@ Places places_in_log(Ledger& ledger, std::vector<std::string>& found) {
     return places;
 }
 
-/// The events that a store holds, in the order of their places, by its own account.
-std::vector<RecordedEvent> stored_events(Ledger& ledger) {
+enum class Kind { events, effects };
+
+/// What a slot holds of them.
+std::vector<RecordedEvent> stored_in(const store::Key& key, const transactions::Committed& slot, Kind kind) {
+    const Version version = transactions::version_of(key);
+    if (kind == Kind::events) {
+        return key.partition.front() == '$' ? std::vector<RecordedEvent>{}
+                                            : events::decode_payload(key.partition, version, slot);
+    }
+    std::vector<RecordedEvent> effects;
+    for (const Effect& one : events::decode_effects(key.partition, version, slot))
+        effects.push_back({.stream = key.partition,
+                           .version = version,
+                           .index = effects.size(),
+                           .id = one.id,
+                           .time = one.time,
+                           .event = one.effect,
+                           .metadata = one.metadata});
+    return effects;
+}
+
+/// What a store holds, in the order of their places, by its own account.
+std::vector<RecordedEvent> stored_events(Ledger& ledger, Kind kind) {
     std::vector<RecordedEvent> found;
     store::Position after = 0;
     for (;;) {
@@ -145,12 +171,10 @@ std::vector<RecordedEvent> stored_events(Ledger& ledger) {
         after = changes.back().position;
         for (store::Change& change : changes) {
             const store::Key& key = change.record.key;
-            if (key.partition.front() == '$') continue;
             const transactions::Slot slot = transactions::decode_slot(key, std::move(change.record.item));
             const auto* committed = std::get_if<transactions::Committed>(&slot);
             if (committed == nullptr) continue;
-            for (RecordedEvent& event :
-                 events::decode_payload(key.partition, transactions::version_of(key), *committed)) {
+            for (RecordedEvent& event : stored_in(key, *committed, kind)) {
                 event.position = change.position;
                 found.push_back(std::move(event));
             }
@@ -244,12 +268,26 @@ std::string name_of(Followed followed) {
         case Followed::sightings: return "sightings";
         case Followed::everything: return "everything";
         case Followed::deposits: return "deposits";
+        case Followed::effects: return "effects";
     }
     return "";
 }
 
-detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& deliveries) {
+detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& deliveries, const Runtime& runtime) {
     const std::string name = name_of(followed);
+    if (followed == Followed::effects) {
+        const auto take = [&delivered = deliveries[followed], manner, runtime](const varve::Delivery& one) {
+            fail_at(number_in(one.effect), manner.is_broken);
+            const bool is_busy = static_cast<double>(runtime.random.get().below(1000)) < manner.is_busy * 1000;
+            if (is_busy) throw DeliverLater("it is busy");
+            delivered.push_back(delivery(one.effect));
+        };
+        const DeliverOptions options{.attempts_max = std::numeric_limits<unsigned>::max(),
+                                     .retry_max = std::chrono::seconds{1},
+                                     .poll_interval = manner.options.poll_interval};
+        return detail::consumer_of(name,
+                                   std::make_shared<detail::Deliverer>(runtime, event_name<Announce>(), take, options));
+    }
     if (followed == Followed::folds) {
         const auto projection = std::make_shared<const ProjectFolds>(ProjectFolds{manner.is_broken});
         return detail::consumer_of(
@@ -286,15 +324,18 @@ std::vector<std::string> judge_following(Application& application, Ledger& ledge
                                          const std::vector<Followed>& all, bool has_log) {
     std::vector<std::string> found;
     if (all.empty()) return found;
-    std::vector<RecordedEvent> events = stored_events(ledger);
+    std::vector<RecordedEvent> events = stored_events(ledger, Kind::events);
+    std::vector<RecordedEvent> effects = stored_events(ledger, Kind::effects);
     if (has_log) {
         const Places places = places_in_log(ledger, found);
-        for (RecordedEvent& event : events) {
-            const auto place = places.find(transactions::slot_key(event.stream, event.version));
-            event.position = place == places.end() ? 0 : place->second;
-            if (event.position == 0) found.push_back("F4: the log lacks " + to_string(delivery(event)));
+        for (std::vector<RecordedEvent>* all : {&events, &effects}) {
+            for (RecordedEvent& event : *all) {
+                const auto place = places.find(transactions::slot_key(event.stream, event.version));
+                event.position = place == places.end() ? 0 : place->second;
+                if (event.position == 0) found.push_back("F4: the log lacks " + to_string(delivery(event)));
+            }
+            std::ranges::stable_sort(*all, {}, &RecordedEvent::position);
         }
-        std::ranges::stable_sort(events, {}, &RecordedEvent::position);
     }
     judge_order(events, found);
     for (const Followed followed : all) {
@@ -304,14 +345,20 @@ std::vector<std::string> judge_following(Application& application, Ledger& ledge
             judge_sightings(application, events, found);
         } else {
             const bool deposits = followed == Followed::deposits;
-            std::vector<Delivery> expected;
-            for (const RecordedEvent& event : events) {
-                if (!deposits || event.event.type == "Deposited") expected.push_back(delivery(event));
+            const bool is_delivery = followed == Followed::effects;
+            struct Story {
+                std::vector<Delivery> expected, seen;
+            };
+            std::map<std::string, Story> stories;  // of the whole feed, or by stream
+            for (const RecordedEvent& event : is_delivery ? effects : events) {
+                if (!deposits || event.event.type == "Deposited")
+                    stories[is_delivery ? event.stream : ""].expected.push_back(delivery(event));
             }
-            const auto delivered = deliveries.find(followed);
-            judge_deliveries(name_of(followed),
-                             delivered == deliveries.end() ? std::vector<Delivery>{} : delivered->second, expected,
-                             deposits, found);
+            if (const auto seen = deliveries.find(followed); seen != deliveries.end()) {
+                for (const Delivery& one : seen->second) stories[is_delivery ? one.stream : ""].seen.push_back(one);
+            }
+            for (const auto& [stream, story] : stories)
+                judge_deliveries(name_of(followed), story.seen, story.expected, deposits, found);
         }
     }
     return found;
@@ -326,7 +373,8 @@ std::vector<std::string> judge_log(Ledger& ledger, const Record& record) {
     const Places places = places_in_log(ledger, found);
     for (const store::Record& record : ledger.contents({"events"})) {
         const std::string* write_id = transactions::committed_by(record.item);
-        if (write_id == nullptr || record.key.partition.front() == '$' || !acknowledged.contains(*write_id)) continue;
+        if (write_id == nullptr || !acknowledged.contains(*write_id)) continue;
+        if (!transactions::is_followed(record.key, record.item)) continue;
         if (!places.contains(record.key))
             found.push_back("F4: " + store::to_string(record.key) + " was acknowledged, and the log lacks it");
     }

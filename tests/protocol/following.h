@@ -41,12 +41,13 @@ struct Sighting {
     bool operator==(const Sighting&) const = default;
 };
 
-/// By what name events are followed: two projections and two subscriptions.
+/// By what name events, and effects, are followed: two projections, two subscriptions, and a delivery.
 enum class Followed {
     folds,       ///< accounts and lists
     sightings,   ///< all aggregates
     everything,  ///< a subscription to all aggregates
     deposits,    ///< a subscription that begins at the end
+    effects,     ///< what commands announce, delivered
 };
 std::string name_of(Followed followed);
 
@@ -67,15 +68,16 @@ using Deliveries = std::map<Followed, std::vector<Delivery>>;
 struct Manner {
     FollowOptions options = {};
     bool is_broken = false;  ///< it throws at some events
+    double is_busy = 0;      ///< the chance that an effect is not taken
 };
-detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& deliveries);
+detail::Consumer consumer(Followed followed, const Manner& manner, Deliveries& deliveries, const Runtime& runtime);
 
 void use_following_tables(Application& application);
 
 /// At rest, when each of `all` has come to the end: the events are those of the ledger in the order of their places,
 /// which are those in the log if the store has one;
 /// each projection has seen each of them exactly once, in order, each subscription at least once, and none before the
-/// one that comes before it.
+/// one that comes before it; effects were delivered likewise, but in the order of each stream alone.
 std::vector<std::string> judge_following(Application& application, Ledger& ledger, const Deliveries& deliveries,
                                          const std::vector<Followed>& all, bool has_log);
 /// Once sequencers have nothing to do, and before anybody has scanned: all that was acknowledged is in the log.

@@ -101,6 +101,12 @@ std::string_view name_of(PlantedFault fault) {
         case PlantedFault::a_build_is_emptied_and_nobody_is_told: return "a build is emptied and nobody is told";
         case PlantedFault::an_entry_stays_when_its_row_changes: return "an entry stays when its row changes";
         case PlantedFault::a_unique_value_is_given_twice: return "a unique value is given twice";
+        case PlantedFault::effects_beside_the_events_are_not_put_in_order:
+            return "effects beside the events are not put in order";
+        case PlantedFault::an_effect_that_failed_is_taken_for_delivered:
+            return "an effect that failed is taken for delivered";
+        case PlantedFault::a_stream_goes_on_past_an_effect_that_failed:
+            return "a stream goes on past an effect that failed";
     }
     return "";
 }

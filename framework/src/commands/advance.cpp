@@ -26,7 +26,7 @@ std::optional<Checkpoint> checkpoint_of(Transaction& tx, const Consumer& consume
 }
 
 Advance advance(Application& application, const Consumer& consumer, const Checkpoint& left, const feed::Batch& batch,
-                const std::vector<store::Key>& likely) {
+                const std::vector<Aside>& aside, const std::vector<store::Key>& likely) {
     Advance result{.checkpoint = left, .is_own = true};
     Checkpoint& after = result.checkpoint;
     const auto note = [&](std::size_t taken) {
@@ -45,6 +45,15 @@ Advance advance(Application& application, const Consumer& consumer, const Checkp
         result.is_own = after.is_as(left) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
         if (!result.is_own) return;
         note(consumer.project_some(tx, batch.events, application.store().capabilities()));
+        for (const Aside& one : aside) {
+            const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
+            const RowKey key{consumer.name, one.stream};
+            if (rows.get(key)) continue;  // what it says is older, and so comes first
+            ParkedRow row = one.row;
+            row.since = tx.now();
+            rows.put(key, row);
+            ++after.parked;
+        }
         if (!planted(PlantedFault::a_checkpoint_moves_after_its_rows)) checkpoints.put(consumer.name, after);
         result.rows.clear();
         for (const auto& [key, row] : work.rows()) result.rows.push_back(key);

@@ -218,7 +218,7 @@ void ApplicationParts::project(AggregateProjection projection) {
 
 bool ApplicationParts::put_in_place(const Receipt& receipt, SteadyTime until) {
     Clock& clock = options.runtime.clock;
-    for (const Receipt::Written& written : receipt.written) {
+    for (const Receipt::Written& written : slots_of(receipt)) {
         const store::Key key = slot_key(written.stream, written.version);
         for (;;) {
             const std::optional<store::Item> item = store->read({&key, 1}).front();

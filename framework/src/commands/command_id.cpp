@@ -29,7 +29,12 @@ Outcome outcome_of_earlier(const Command& command, const Committed& slot) {
                                     (written->empty() ? "" : ", at " + written->front().stream) +
                                     "; give each command an id of its own"};
     }
-    return Receipt{.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+    Receipt receipt{.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+    if (slot.payload.contains(effects_attribute)) {
+        const store::Key key = id_slot_key(command_id);
+        receipt.effects_slot = Receipt::Written{key.partition, version_of(key)};
+    }
+    return receipt;
 }
 
 IdSlot read_id_slot(const Command& command, const store::Key& key, std::optional<store::Item> item,

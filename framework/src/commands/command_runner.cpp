@@ -156,7 +156,7 @@ void CommandRunner::announce(const std::vector<IdSlot>& ids) const {
         if (!id.ended_before || !*id.ended_before) continue;
         const Receipt& receipt = **id.ended_before;
         std::vector<store::Key> slots;
-        for (const Receipt::Written& written : receipt.written)
+        for (const Receipt::Written& written : slots_of(receipt))
             slots.push_back(slot_key(written.stream, written.version));
         world_.coordinator.announce(receipt.transaction, slots);
         followers_.wake();

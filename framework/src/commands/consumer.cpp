@@ -1,5 +1,6 @@
 #include "commands/consumer.h"
 
+#include "commands/deliverer.h"
 #include "commands/failures.h"
 #include "commands/workspace.h"
 #include "core/planted_faults.h"
@@ -33,14 +34,15 @@ void Consumer::check() const {
     const auto refuse = [&](const std::string& why) {
         throw ConfigError("the follower '" + name + "' cannot begin: " + why);
     };
+    const std::string of_options = deliverer ? "DeliverOptions" : "FollowOptions";
     if (name.empty() || name.size() > name_bytes_max)
         refuse("a name has 1 to " + std::to_string(name_bytes_max) + " bytes");
     if (name.find('\0') != std::string::npos || find_invalid_utf8(name) != std::string_view::npos)
         throw ConfigError("a follower cannot begin: its name is not UTF-8 without NUL");
-    if (name.front() == '$') refuse("names with '$' are the framework's own");
-    if (options.batch_max == 0) refuse("FollowOptions::batch_max is 0, so it would never take anything");
+    if (name.front() == '$' && !deliverer) refuse("names with '$' are the framework's own");
+    if (options.batch_max == 0) refuse(of_options + "::batch_max is 0, so it would never take anything");
     if (options.partitions == 0 || options.partitions > partitions_max) {
-        refuse("FollowOptions::partitions is " + std::to_string(options.partitions) + "; it can be split into 1 to " +
+        refuse(of_options + "::partitions is " + std::to_string(options.partitions) + "; it can be split into 1 to " +
                std::to_string(partitions_max));
     }
     if (ephemeral && options.partitions > 1)
@@ -49,15 +51,17 @@ void Consumer::check() const {
     if (ephemeral && options.on_poison == FollowOptions::OnPoison::park)
         refuse("it is ephemeral, so there is nowhere to note which streams are set aside");
     if (options.parked_max == 0) {
-        refuse("FollowOptions::parked_max is 0; to stop at an event that cannot be taken, leave on_poison at stop");
+        refuse(of_options + "::parked_max is 0; " +
+               (deliverer ? "one effect that is not taken would hold up all others"
+                          : "to stop at an event that cannot be taken, leave on_poison at stop"));
     }
     if (options.replaced_rows_kept_for < Duration::zero()) {
-        refuse("FollowOptions::replaced_rows_kept_for is " + to_string(options.replaced_rows_kept_for) +
+        refuse(of_options + "::replaced_rows_kept_for is " + to_string(options.replaced_rows_kept_for) +
                "; a time to wait cannot be negative");
     }
     if (version < 1) refuse("its version is " + std::to_string(version) + "; the first one is 1");
     if (options.poll_interval <= Duration::zero()) {
-        refuse("FollowOptions::poll_interval is " + to_string(options.poll_interval) +
+        refuse(of_options + "::poll_interval is " + to_string(options.poll_interval) +
                ", so it would ask the store without a pause");
     }
 }
@@ -95,6 +99,26 @@ Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> pro
     return consumer;
 }
 
+Consumer consumer_of(std::string_view name, const std::shared_ptr<Deliverer>& deliverer) {
+    const DeliverOptions& options = deliverer->options();
+    // What is not tried in this second is read again in the next.
+    const std::size_t batch_max =
+        options.per_second_max == 0 ? 500 : std::clamp(options.per_second_max, std::size_t{100}, std::size_t{500});
+    return {
+        .name = std::string{name},
+        .filter = {.types = {deliverer->type()}, .effects = true},
+        .start_at = options.start_at,
+        .options = {.batch_max = batch_max,
+                    .poll_interval = options.poll_interval,
+                    .parked_max = options.parked_max,
+                    .partitions = options.partitions},
+        .pace = [deliverer](store::Position,
+                            std::int64_t) { return std::min(deliverer->pause(), deliverer->options().poll_interval); },
+        .project = {},
+        .handle = {},
+        .deliverer = deliverer};
+}
+
 std::vector<Consumer> partitions_of(const Consumer& whole) {
     const std::int64_t of = whole.build ? whole.build->partitions : 1;
     std::vector<Consumer> all;
@@ -104,6 +128,13 @@ std::vector<Consumer> partitions_of(const Consumer& whole) {
         one.name = partition_name(whole.name, one.filter.partition);
     }
     return all;
+}
+
+std::vector<Receipt::Written> slots_of(const Receipt& receipt) {
+    std::vector<Receipt::Written> slots = receipt.written;
+    const auto& effects = receipt.effects_slot;
+    if (effects && std::ranges::find(slots, *effects) == slots.end()) slots.push_back(*effects);
+    return slots;
 }
 
 bool may_pass(const std::exception_ptr& failure) {

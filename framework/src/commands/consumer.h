@@ -4,12 +4,14 @@
 #include "feed/feed.h"
 
 #include <varve/commands/options.h>
+#include <varve/commands/outcome.h>
 #include <varve/commands/projection.h>
 #include <varve/commands/transaction.h>
 
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +20,9 @@
 
 namespace varve::detail {
 
-/// What a follower does with events. One of the two functions is there.
+class Deliverer;
+
+/// What a follower does with events, or effects. One of `project`, `handle` and `deliverer` is there.
 struct Consumer {
     std::string name;
     feed::Filter filter;
@@ -38,7 +42,11 @@ struct Consumer {
     std::function<void(Transaction&, std::span<const RecordedEvent>)> read_ahead = {};
     /// Before the checkpoint moves, and again if that fails.
     std::function<void(std::span<const RecordedEvent>)> handle;
+    /// Before the checkpoint moves, as far as it comes; the filter is of effects.
+    std::shared_ptr<Deliverer> deliverer = {};
 
+    /// Whether something is done outside of the store.
+    bool hands_over() const { return handle || deliverer; }
     /// ConfigError for a name or an option that cannot work.
     void check() const;
     /// Projects as many events as fit into one transaction, of whole slots and one slot at least; returns how many.
@@ -50,8 +58,14 @@ struct Consumer {
 /// What runs these, which are for one aggregate each.
 Consumer consumer_of(std::string_view name, std::vector<AggregateProjection> projections, const FollowOptions& options);
 
+/// What delivers effects under this name.
+Consumer consumer_of(std::string_view name, const std::shared_ptr<Deliverer>& deliverer);
+
 /// What takes one of the build's partitions each; the consumer itself if there is but one.
 std::vector<Consumer> partitions_of(const Consumer& whole);
+
+/// The slots of a command that followers see: those with its events, and the one with its effects.
+std::vector<Receipt::Written> slots_of(const Receipt& receipt);
 
 /// Whether the same may go well a moment later.
 bool may_pass(const std::exception_ptr& failure);

@@ -121,6 +121,7 @@ std::optional<Duration> Follower::turn(const std::stop_token& stop) {
 }
 
 std::optional<Duration> Follower::follow(const std::stop_token& stop) {
+    const GoesOn goes_on = [&] { return !stop.stop_requested() && !(lock_ && (lock_->is_lost() || gives_way_)); };
     while (!stop.stop_requested()) {
         if (lock_ && (lock_->is_lost() || gives_way_)) {
             be_idle(false);
@@ -133,6 +134,10 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             const Duration wait = consumer_.pace(seen_, checkpoint_.events);
             if (wait > Duration::zero()) return wait;
         }
+        if (consumer_.deliverer) {
+            const Duration wait = prepare_to_deliver(goes_on);
+            if (wait > Duration::zero()) return std::min(wait, consumer_.options.poll_interval);
+        }
         be_idle(true);  // before it looks: who commits after that wakes it
         const bool careful = seen_ < one_by_one_until_;
         feed::Batch batch = std::exchange(rest_, {});
@@ -144,7 +149,7 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             if (!parked_.empty())
                 std::erase_if(batch.events, [&](const auto& event) { return parked_.contains(event.stream); });
             try {
-                take(batch);
+                consumer_.deliverer ? deliver(batch, goes_on) : take(batch);
             } catch (...) {
                 failed(batch);
                 const MutexLock lock{mutex_};
@@ -152,6 +157,7 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             }
             continue;
         }
+        delivering_.waits = false;
         seen_ = planted(PlantedFault::who_finds_nothing_takes_the_end_for_seen) ? feed_.end() : batch.end;
         const store::Position unsaved = seen_ - static_cast<store::Position>(checkpoint_.position);
         if (unsaved > consumer_.options.batch_max) commit(batch);  // so that the next owner need not read it again
@@ -177,6 +183,7 @@ bool Follower::own(const std::stop_token& stop) {
     }
     const std::optional<Checkpoint> found = stored();
     const store::Position before = seen_;
+    delivering_ = {};
     be_at(found.value_or(Checkpoint{}));
     if (before > 0 && planted(PlantedFault::a_new_owner_goes_on_from_where_it_was_before)) seen_ = before;
     if (seen_ > 0 && planted(PlantedFault::a_new_owner_takes_what_lies_at_the_checkpoint_again)) --seen_;
@@ -207,7 +214,7 @@ void Follower::begin(store::Position end) {
         checkpoint = found.value_or(begun);
         if (!found) tx.rows<Checkpoint>().put(consumer_.name, checkpoint);
     };
-    const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || consumer_.handle);
+    const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || consumer_.hands_over());
     if (is_noted) application_.transact(body).value();
     be_at(std::move(checkpoint));
 }
@@ -224,48 +231,82 @@ void Follower::take(feed::Batch& batch) {
 }
 
 bool Follower::hand_over(std::span<const RecordedEvent> events) {
+    return run_handler([&] { consumer_.handle(events); });
+}
+
+bool Follower::run_handler(const std::function<void()>& work) {
+    struct Handling {
+        std::atomic<std::thread::id>& by;
+        explicit Handling(std::atomic<std::thread::id>& by_whom) : by(by_whom) { by = std::this_thread::get_id(); }
+        ~Handling() { by = std::thread::id{}; }
+    };
     const MutexLock lock{handling_};
     if (has_ended_) return false;
-    handles_ = std::this_thread::get_id();
-    try {
-        consumer_.handle(events);
-    } catch (...) {
-        handles_ = std::thread::id{};
-        throw;
-    }
-    handles_ = std::thread::id{};
+    const Handling handling{handles_};
+    work();
     return true;
 }
 
-void Follower::commit(feed::Batch& batch) {
-    Advance advance = detail::advance(application_, consumer_, checkpoint_, batch, likely_);
-    if (advance.is_own) {
-        checkpoint_ = std::move(advance.checkpoint);
-        seen_ = static_cast<store::Position>(checkpoint_.position);
-        std::erase_if(batch.events, [&](const RecordedEvent& event) { return event.position <= seen_; });
-        rest_ = {.events = std::move(batch.events), .end = batch.end, .is_last = batch.is_last};
-        const bool is_first = rows_.empty();
-        const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
-        likely_.clear();
-        std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
-    } else {
+bool Follower::commit(feed::Batch& batch, const std::vector<Aside>& aside) {
+    Advance advance = detail::advance(application_, consumer_, checkpoint_, batch, aside, likely_);
+    if (!advance.is_own) {
         be_at(std::move(advance.checkpoint));
         if (planted(PlantedFault::who_finds_the_checkpoint_elsewhere_goes_on_from_its_own_batch)) seen_ = batch.end;
+        return false;
     }
+    checkpoint_ = std::move(advance.checkpoint);
+    seen_ = static_cast<store::Position>(checkpoint_.position);
+    for (const Aside& one : aside) {
+        parked_.insert(one.stream);
+        delivering_.retries.insert_or_assign(one.stream, retry_of(one.row, 1, Duration::zero()));
+    }
+    if (!aside.empty()) look_anew();
+    std::erase_if(batch.events, [&](const RecordedEvent& event) { return event.position <= seen_; });
+    rest_ = {.events = std::move(batch.events), .end = batch.end, .is_last = batch.is_last};
+    const bool is_first = rows_.empty();
+    const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
+    likely_.clear();
+    std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
+    return true;
 }
 
 void Follower::be_at(Checkpoint checkpoint) {
-    parked_ = read_parked(checkpoint);
+    Streams parked;
+    std::map<std::string, Retry> retries;
+    for (const auto& [stream, row] : read_parked(checkpoint)) {
+        parked.insert(stream);
+        if (!consumer_.deliverer) continue;
+        const auto known = delivering_.retries.find(stream);
+        const bool is_known = known != delivering_.retries.end();
+        retries.emplace(stream, is_known ? known->second : retry_of(row, 1, Duration::zero()));
+    }
+    delivering_.retries = std::move(retries);
+    look_anew();
+    parked_ = std::move(parked);
     checkpoint_ = std::move(checkpoint);
     seen_ = static_cast<store::Position>(checkpoint_.position);
     rest_ = {};
 }
 
-Follower::Streams Follower::read_parked(const Checkpoint& checkpoint) const {
-    Streams streams;
+void Follower::be_at_after_retry(const std::string& stream, Checkpoint checkpoint) {
+    const bool is_all = checkpoint.position == checkpoint_.position && checkpoint.retries == checkpoint_.retries + 1 &&
+                        checkpoint.parked == checkpoint_.parked - 1;
+    if (!is_all) {
+        be_at(std::move(checkpoint));
+        return;
+    }
+    parked_.erase(stream);
+    delivering_.retries.erase(stream);
+    look_anew();
+    rest_ = {};  // without what this stream has there
+    checkpoint_ = std::move(checkpoint);
+}
+
+std::map<std::string, ParkedRow> Follower::read_parked(const Checkpoint& checkpoint) const {
+    std::map<std::string, ParkedRow> streams;
     if (checkpoint.parked == 0) return streams;
     for (RowOf<ParkedRow>& row : application_.rows<ParkedRow>().range({.partition = consumer_.name}))
-        streams.insert(std::move(row.key.sort));
+        streams.emplace(std::move(row.key.sort), std::move(row.value));
     return streams;
 }
 
@@ -284,7 +325,8 @@ bool Follower::park(const feed::Batch& batch, const std::string& error) {
                                   .version = event.version,
                                   .type = event.event.type,
                                   .error = error,
-                                  .since = tx.now()});
+                                  .since = tx.now(),
+                                  .id = event.id});
         after.position = static_cast<std::int64_t>(batch.end);
         ++after.parked;
         after.error.clear();
@@ -475,9 +517,9 @@ bool Follower::has_parked(const Receipt& receipt) const {
         has_any = state_ == State::elsewhere || parked_count_ > 0;
     }
     if (!has_any) return false;
-    const Streams parked = read_parked(stored().value_or(Checkpoint{}));
+    const std::map<std::string, ParkedRow> parked = read_parked(stored().value_or(Checkpoint{}));
     if (receipt.transaction.empty()) return !parked.empty();
-    return std::ranges::any_of(receipt.written, [&](const auto& one) { return parked.contains(one.stream); });
+    return std::ranges::any_of(slots_of(receipt), [&](const auto& one) { return parked.contains(one.stream); });
 }
 
 std::vector<ParkedStream> Follower::parked() const {
@@ -487,7 +529,10 @@ std::vector<ParkedStream> Follower::parked() const {
                            .version = row.value.version,
                            .type = std::move(row.value.type),
                            .error = std::move(row.value.error),
-                           .since = row.value.since});
+                           .since = row.value.since,
+                           .id = std::move(row.value.id),
+                           .attempts = row.value.attempts,
+                           .given_up = row.value.given_up});
     }
     return streams;
 }
@@ -496,7 +541,10 @@ std::size_t Follower::retry_parked() {
     const auto hand_over = [this](std::span<const RecordedEvent> events) { return this->hand_over(events); };
     std::size_t live = 0;
     for (const ParkedStream& one : parked()) {
-        if (ParkedRetry{application_, consumer_, hand_over, one.stream}.run()) ++live;
+        const bool is_live = consumer_.deliverer
+                                 ? retry_aside_now(one.stream)
+                                 : ParkedRetry{application_, consumer_, hand_over, one.stream}.run([] { return true; });
+        if (is_live) ++live;
     }
     return live;
 }

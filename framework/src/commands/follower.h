@@ -1,7 +1,9 @@
 #pragma once
 
+#include "commands/advance.h"
 #include "commands/checkpoint.h"
 #include "commands/consumer.h"
+#include "commands/deliverer.h"
 #include "commands/rate.h"
 #include "core/background_loop.h"
 
@@ -12,12 +14,15 @@
 #include <varve/locks/locks.h>
 
 #include <atomic>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -54,6 +59,8 @@ class Follower {
     /// Finishes the batch that it is at, and lets go of its lock. Its handler is not called any more, whoever takes up
     /// what was aside. Harmless when repeated, but not for two at once.
     void end();
+    /// That it will soon be ended: so several finish at the same time.
+    void stop_soon() noexcept { loop_.request_stop(); }
 
     const Consumer& consumer() const { return consumer_; }
     const std::string& name() const { return consumer_.name; }
@@ -79,6 +86,9 @@ class Follower {
     std::vector<ParkedStream> parked() const;
     /// How many of them it has again. Not from its own handler (check_is_outside).
     std::size_t retry_parked();
+    /// Of effects: gives up the one of this id, at which its stream is aside, and takes up the rest. False: there is
+    /// none. As retry_parked.
+    bool drop_parked(std::string_view id);
     /// InvalidError from its own handler.
     void check_is_outside(const char* what) const;
     /// Whether this is its own thread, or one in which its handler is called.
@@ -100,16 +110,53 @@ class Follower {
     void take(feed::Batch& batch);
     /// Calls the handler. False: it has ended.
     bool hand_over(std::span<const RecordedEvent> events);
+    /// Runs `work` as a handler's, unless this has ended: then false.
+    bool run_handler(const std::function<void()>& work);
     /// Runs what the batch causes, as far as it fits into one transaction, and keeps the rest. If somebody else has
-    /// changed the checkpoint, it does nothing and goes on from there.
-    void commit(feed::Batch& batch);
+    /// changed the checkpoint, it does nothing, goes on from there, and returns false.
+    bool commit(feed::Batch& batch, const std::vector<Aside>& aside = {});
     /// Goes on from there. What is set aside is read before, so that it is never older.
     void be_at(Checkpoint checkpoint);
-    Streams read_parked(const Checkpoint& checkpoint) const;
+    /// As be_at, and reads only what is not known: this stream was taken up.
+    void be_at_after_retry(const std::string& stream, Checkpoint checkpoint);
+    /// By stream.
+    std::map<std::string, ParkedRow> read_parked(const Checkpoint& checkpoint) const;
     /// Sets the stream of the batch's only slot aside. False: there is no room for one more.
     bool park(const feed::Batch& batch, const std::string& error);
     /// Of what it cares about, up to `end`.
     bool has_nothing_left(store::Position after, store::Position end) const;
+
+    // Effects (follower_effects.cpp).
+    using GoesOn = std::function<bool()>;
+    struct Retry {
+        SteadyTime due;
+        std::uint64_t answers = 0;   ///< of the receiver, when it failed last
+        std::uint64_t failures = 0;  ///< of the first effect that is aside
+    };
+    struct Retried {
+        bool is_live = false;                            ///< the follower has it again
+        std::optional<Deliverer::Failure> failure = {};  ///< if it has failed once more
+    };
+    /// Tries what is aside again, as far as it is due. Returns how long to wait with the others.
+    Duration prepare_to_deliver(const GoesOn& goes_on);
+    /// Delivers as far as it can now.
+    void deliver(feed::Batch& batch, const GoesOn& goes_on);
+    /// Appends first effects of other streams than these, which are further on: each time of others.
+    void look_behind(feed::Batch& batch, const GoesOn& goes_on);
+    void look_anew() noexcept;
+    /// If not: waits longer each time, and says so at the first one.
+    void hold(bool has_room);
+    void tell_of(const Aside& aside) const;
+    Retry retry_of(const ParkedRow& row, std::uint64_t failures, Duration at_least) const;
+    void retry_effects(const GoesOn& goes_on);
+    /// Whether it has failed once more.
+    bool retry_effect(const std::string& stream, const GoesOn& goes_on);
+    /// Takes a stream up again, if its row is still this one. `counts`: if its first effect fails once more, that is
+    /// one attempt.
+    Retried retry_aside(const std::string& stream, const ParkedRow& row, bool counts, const GoesOn& goes_on);
+    /// Because somebody asks for it.
+    bool retry_aside_now(const std::string& stream);
+
     /// For ever, in this process.
     void give_up(const std::string& why);
     /// Stores why, for other processes to see.
@@ -135,6 +182,18 @@ class Follower {
     feed::Batch rest_;                      // of what was read: it did not fit into one transaction
     std::vector<store::Key> rows_;          // that the last transaction has read, in order
     std::vector<store::Key> likely_;        // rows that the last two have read: the next one will, most likely
+    struct Delivering {
+        std::map<std::string, store::Position> delivered;  ///< ids of effects beyond the checkpoint
+        bool waits = false;                                ///< the last pass ended since nobody answers
+        store::Position behind = 0;                        ///< so far it has looked for other streams meanwhile
+        Streams passed_by;                                 ///< that it has met on the way there
+        std::map<std::string, Retry> retries;              ///< of the streams that are aside
+        std::uint64_t silent_rounds = 0;                   ///< of retries, in a row
+        SteadyTime next_round = {};
+        std::uint64_t without_room = 0;  ///< passes in a row that had to set more streams aside than they may
+        SteadyTime held_until = {};
+    };
+    Delivering delivering_;
 
     Mutex handling_;  // a handler is called by one at a time
     bool has_ended_ VARVE_GUARDED_BY(handling_) = false;

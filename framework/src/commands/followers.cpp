@@ -61,6 +61,7 @@ void Followers::clear() {
         is_closed_ = true;
         all.swap(all_);
     }
+    for (const std::shared_ptr<Keeper>& one : all) one->stop_soon();
     for (const std::shared_ptr<Keeper>& one : all) one->end();
 }
 

@@ -94,10 +94,18 @@ void Keeper::end() {
         live = live_;
         next = next_;
     }
+    stop_soon();
     for (const Kept* one : {&live, &next}) {
         for (const std::shared_ptr<Follower>& follower : one->followers) follower->end();
     }
     emptying_lock_.reset();
+}
+
+void Keeper::stop_soon() noexcept {
+    const MutexLock lock{mutex_};
+    for (const Kept* one : {&live_, &next_}) {
+        for (const std::shared_ptr<Follower>& follower : one->followers) follower->stop_soon();
+    }
 }
 
 Duration Keeper::turn() {
@@ -421,10 +429,11 @@ std::vector<std::shared_ptr<Follower>> Keeper::followers(std::string_view name) 
 
 std::vector<std::shared_ptr<Follower>> Keeper::live_followers(const Receipt& receipt) const {
     std::vector<std::shared_ptr<Follower>> live = followers(consumer_.name);
-    if (receipt.written.empty()) return live;
+    const std::vector<Receipt::Written> slots = slots_of(receipt);
+    if (slots.empty()) return live;
     std::erase_if(live, [&](const std::shared_ptr<Follower>& one) {
         const feed::Partition& partition = one->consumer().filter.partition;
-        return std::ranges::none_of(receipt.written,
+        return std::ranges::none_of(slots,
                                     [&](const Receipt::Written& written) { return partition.has(written.stream); });
     });
     return live;
@@ -437,7 +446,7 @@ bool Keeper::wait(const Receipt& receipt, SteadyTime until) const {
         one->check_is_outside("cannot be waited for");
     const feed::Feed feed{application_.store()};
     std::vector<store::Key> slots;
-    for (const Receipt::Written& written : receipt.written)
+    for (const Receipt::Written& written : slots_of(receipt))
         slots.push_back(transactions::slot_key(written.stream, written.version));
     if (!feed.wait_for(slots, clock, until)) return false;
     const store::Position end = feed.end();

@@ -43,6 +43,8 @@ class Keeper {
     Duration turn();
     /// As Follower::end.
     void end();
+    /// As Follower::stop_soon.
+    void stop_soon() noexcept;
 
     const std::string& name() const { return consumer_.name; }
     bool runs_this_thread() const;

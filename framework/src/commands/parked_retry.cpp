@@ -10,6 +10,18 @@ namespace varve::detail {
 
 namespace {
 
+/// What is being handled, if it is one of these.
+template <class T>
+std::optional<T> caught() {
+    try {
+        throw;
+    } catch (const T& error) {
+        return error;
+    } catch (...) {
+        return std::nullopt;
+    }
+}
+
 feed::Filter only(const std::string& stream, feed::Filter filter) {
     filter.stream = stream;
     return filter;
@@ -25,27 +37,45 @@ ParkedRetry::ParkedRetry(Application& application, const Consumer& consumer, Han
       key_(consumer.name, std::move(stream)),
       filter_(only(key_.sort, consumer.filter)) {}
 
-bool ParkedRetry::run() {
-    const std::optional<ParkedRow> row = application_.rows<ParkedRow>().get(key_);
+bool ParkedRetry::run(const std::function<bool()>& goes_on, std::optional<ParkedRow> row) {
+    if (!row) row = application_.rows<ParkedRow>().get(key_);
     if (!row) return true;
-    stored_ = row->position;
-    done_ = static_cast<store::Position>(stored_);
-    for (;;) {
+    row_ = std::move(*row);
+    done_ = static_cast<store::Position>(row_.position);
+    while (goes_on()) {
         const Result result = step();
         if (result != Result::again) return result == Result::is_live;
     }
+    if (done_ > static_cast<store::Position>(row_.position)) keep_place();
+    return false;
 }
 
-feed::Batch ParkedRetry::read(store::Position goal) const {
-    if (!one_by_one_.empty()) {
-        const store::Position end = one_by_one_.front().position;
-        const auto next = std::ranges::upper_bound(one_by_one_, end, {}, &RecordedEvent::position);
-        return {.events = {one_by_one_.begin(), next}, .end = end, .is_last = false};
+void ParkedRetry::keep_place() {
+    const auto body = [&](Transaction& tx) {
+        const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
+        std::optional<ParkedRow> row = rows.get(key_);
+        if (!is_mine(row)) return;
+        row->position = static_cast<std::int64_t>(done_);
+        rows.put(key_, *row);
+    };
+    application_.transact(body).value();
+}
+
+bool ParkedRetry::is_mine(const std::optional<ParkedRow>& row) const {
+    return row && row->position == row_.position && row->index == row_.index && row->id == row_.id;
+}
+
+feed::Batch ParkedRetry::read(store::Position goal) {
+    if (one_by_one_.empty()) {
+        feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, filter_);
+        const store::Position last = std::min(batch.end, goal);
+        std::erase_if(batch.events, [last](const RecordedEvent& event) { return event.position > last; });
+        if (!consumer_.deliverer || batch.events.empty()) return batch;
+        one_by_one_ = std::move(batch.events);
     }
-    feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, filter_);
-    const store::Position last = std::min(batch.end, goal);
-    std::erase_if(batch.events, [last](const RecordedEvent& event) { return event.position > last; });
-    return batch;
+    const store::Position end = one_by_one_.front().position;
+    const auto next = std::ranges::upper_bound(one_by_one_, end, {}, &RecordedEvent::position);
+    return {.events = {one_by_one_.begin(), next}, .end = end, .is_last = false};
 }
 
 bool ParkedRetry::has_nothing_between(store::Position after, store::Position goal) const {
@@ -65,12 +95,12 @@ ParkedRetry::Result ParkedRetry::step() {
         return Result::again;
     }
     auto result = Result::again;
-    std::int64_t moved_to = stored_;
+    ParkedRow after = row_;
     const auto body = [&](Transaction& tx) {
         result = Result::again;
         const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
         std::optional<ParkedRow> row = rows.get(key_);
-        if (!row || row->position != stored_) {  // somebody else is at it
+        if (!is_mine(row)) {  // somebody else is at it
             result = row ? Result::stays_aside : Result::is_live;
             return;
         }
@@ -79,7 +109,7 @@ ParkedRetry::Result ParkedRetry::step() {
         if (is_near) {  // what the follower has noted meanwhile, too
             checkpoint = tx.rows<Checkpoint>().get(consumer_.name).value_or(Checkpoint{});
             const auto noted = static_cast<store::Position>(checkpoint->position);
-            if (consumer_.handle) {
+            if (consumer_.hands_over()) {
                 is_all = has_nothing_between(std::min(batch.end, goal), noted);
             } else {
                 goal = noted;
@@ -98,18 +128,21 @@ ParkedRetry::Result ParkedRetry::step() {
             return;
         }
         const store::Position end = taken == events.size() ? std::min(batch.end, goal) : events[taken - 1].position;
-        row->position = static_cast<std::int64_t>(end);
-        moved_to = row->position;
-        rows.put(key_, *row);
+        after = {.position = static_cast<std::int64_t>(end),
+                 .version = row->version,
+                 .type = row->type,
+                 .error = row->error,
+                 .since = row->since};
+        rows.put(key_, after);
     };
     try {
-        if (consumer_.handle && !batch.events.empty() && !hand_over_(batch.events)) return Result::stays_aside;
+        if (consumer_.hands_over() && !batch.events.empty() && !hand_over_(batch.events)) return Result::stays_aside;
         application_.transact(body).value();
     } catch (...) {
         return failed(batch);
     }
-    stored_ = moved_to;
-    done_ = std::max(done_, static_cast<store::Position>(stored_));
+    row_ = std::move(after);
+    done_ = std::max(done_, static_cast<store::Position>(row_.position));
     std::erase_if(one_by_one_, [this](const RecordedEvent& event) { return event.position <= done_; });
     return result;
 }
@@ -121,16 +154,21 @@ ParkedRetry::Result ParkedRetry::failed(const feed::Batch& batch) {
         one_by_one_ = batch.events;  // which of them it is
         return Result::again;
     }
-    const std::string error = storable_cause();
+    const std::optional<NotDelivered> not_delivered = caught<NotDelivered>();
+    ParkedRow failed;
+    if (not_delivered) {
+        failed = not_delivered->row;
+    } else {
+        failed = {
+            .version = first.version, .type = first.event.type, .error = storable_cause(), .since = {}, .id = first.id};
+    }
+    failed.position = static_cast<std::int64_t>(first.position) - 1;
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
-        std::optional<ParkedRow> row = rows.get(key_);
-        if (!row || row->position != stored_) return;
-        row->position = static_cast<std::int64_t>(first.position) - 1;
-        row->version = first.version;
-        row->type = first.event.type;
-        row->error = error;
-        rows.put(key_, *row);
+        const std::optional<ParkedRow> row = rows.get(key_);
+        if (!is_mine(row)) return;
+        failed.since = row->since;
+        rows.put(key_, failed);
     };
     application_.transact(body).value();
     return Result::stays_aside;

@@ -19,6 +19,10 @@ struct ParkedRow {
     std::string type;
     std::string error;
     Time since;
+    std::string id = {};        ///< of the first of these that could not be taken
+    std::int64_t index = 0;     ///< of an effect in its slot: those before it are done
+    std::int64_t attempts = 0;  ///< to deliver it, while others got through
+    bool given_up = false;      ///< it is not tried again by itself
 };
 
 }  // namespace varve::detail

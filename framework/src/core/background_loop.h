@@ -36,6 +36,8 @@ class BackgroundLoop {
     bool is_running() const { return thread_.is_running(); }
     /// Ends the pause. What was written before this call the next turn sees.
     void wake() noexcept;
+    /// Does not wait for its end, as the destructor does.
+    void request_stop() noexcept { thread_.request_stop(); }
 
   private:
     class Shared;

@@ -65,6 +65,9 @@ enum class PlantedFault {
     a_build_is_emptied_and_nobody_is_told,
     an_entry_stays_when_its_row_changes,
     a_unique_value_is_given_twice,
+    effects_beside_the_events_are_not_put_in_order,
+    an_effect_that_failed_is_taken_for_delivered,
+    a_stream_goes_on_past_an_effect_that_failed,
 };
 
 #ifdef VARVE_PLANTED_FAULTS

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* time_attribute = "time";
 constexpr const char* events_attribute = "events";
-constexpr const char* effects_attribute = "effects";
+using transactions::effects_attribute;
 constexpr const char* command_attribute = "command_id";
 constexpr const char* correlation_attribute = "correlation";
 constexpr const char* causation_attribute = "causation";

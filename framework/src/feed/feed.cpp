@@ -17,7 +17,8 @@ namespace varve::feed {
 using namespace transactions;
 
 bool Filter::passes_stream(std::string_view stream) const {
-    if (is_internal(stream) && !planted(PlantedFault::a_feed_shows_the_frameworks_own_streams)) return false;
+    if (is_internal(stream) && !effects && !planted(PlantedFault::a_feed_shows_the_frameworks_own_streams))
+        return false;
     if (!this->stream.empty() && stream != this->stream) return false;
     if (!aggregates.empty() && !aggregates.contains(events::aggregate_of(stream))) return false;
     return partition.has(stream);
@@ -25,9 +26,24 @@ bool Filter::passes_stream(std::string_view stream) const {
 
 namespace {
 
+std::vector<RecordedEvent> effects_of(const store::Key& key, const Committed& slot) {
+    std::vector<RecordedEvent> effects;
+    for (Effect& one : events::decode_effects(key.partition, version_of(key), slot)) {
+        effects.push_back({.stream = key.partition,
+                           .version = version_of(key),
+                           .index = effects.size(),
+                           .id = std::move(one.id),
+                           .time = one.time,
+                           .event = std::move(one.effect),
+                           .metadata = std::move(one.metadata)});
+    }
+    return effects;
+}
+
 void add_events(Batch& batch, const store::Key& key, const Committed& slot, store::Position position,
                 const Filter& filter) {
-    for (RecordedEvent& event : events::decode_payload(key.partition, version_of(key), slot)) {
+    for (RecordedEvent& event :
+         filter.effects ? effects_of(key, slot) : events::decode_payload(key.partition, version_of(key), slot)) {
         if (!filter.passes(event.event)) continue;
         event.position = position;
         batch.events.push_back(std::move(event));

@@ -22,6 +22,7 @@ struct Filter {
     std::set<std::string, std::less<>> types = {};       ///< of events; empty: all
     std::string stream = {};                             ///< only this one; empty: all
     Partition partition = {};                            ///< only the streams in this one
+    bool effects = false;                                ///< what is to be done outside the store, in place of events
     bool first_slots = false;  ///< only the first slot of each stream, and these without a gap (Batch::held)
     bool passes_stream(std::string_view stream) const;
     bool passes_version(Version version) const { return !first_slots || version == 1; }
@@ -30,9 +31,11 @@ struct Filter {
 
 /// A piece of the feed.
 struct Batch {
-    std::vector<RecordedEvent> events;  ///< in order, with their positions; of whole slots
-    store::Position end = 0;            ///< up to here everything has been read
-    bool is_last = false;               ///< there was nothing more
+    /// In order, with their positions; of whole slots. With Filter::effects it is these, each in the form of an event
+    /// with the effect's id.
+    std::vector<RecordedEvent> events;
+    store::Position end = 0;  ///< up to here everything has been read
+    bool is_last = false;     ///< there was nothing more
     /// Of first slots: nothing was read, since a transaction holds this stream's: undecided, or not in place yet.
     std::optional<std::string> held = {};
 };
@@ -55,7 +58,7 @@ struct Batch {
 ///     a moment later: when they are put into place by whoever committed, or by a sweeper or sequencer if that one has
 ///     died. A slot whose writer has died before it was acknowledged appears too; without an order of changes at the
 ///     latest when its stream is written again, or a sweeper's scan has come by.
-///  F5 Slots that are void or undecided do not appear, nor do streams of the framework's own.
+///  F5 Slots that are void or undecided do not appear, nor do streams of the framework's own, except for their effects.
 ///
 /// Threads: all methods may be called from any thread. Errors: those of the store.
 class Feed {

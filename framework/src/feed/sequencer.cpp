@@ -21,7 +21,7 @@ constexpr Duration asks_for_shards_after = std::chrono::seconds{1};
 constexpr std::size_t watermarks_known_max = 50'000;
 constexpr std::size_t reported_max = 1'000;
 
-bool is_followed(const store::Key& slot) {
+bool is_of_aggregate(const store::Key& slot) {
     return slot.table == events_table().name && !is_internal(slot.partition);
 }
 
@@ -139,12 +139,12 @@ void Sequencer::look_at(Standing& standing, std::optional<store::Item> item) {
     if (const auto* committed = std::get_if<Committed>(&slot)) {
         standing.listed = coordinator_.resolver().participants(*committed);
         if (planted(PlantedFault::the_other_participants_are_not_put_in_order)) standing.listed.clear();
-        std::erase_if(standing.listed, [](const store::Key& key) { return !is_followed(key); });
+        std::erase_if(standing.listed, [](const store::Key& key) { return !is_of_aggregate(key); });
         standing.slots = standing.listed;
-        if (is_followed(bell.slot)) standing.slots.push_back(bell.slot);
+        if (is_followed(bell.slot, committed->payload)) standing.slots.push_back(bell.slot);
         const bool is_its_own = committed->write_id == tx_of(bell);  // else its atomic request was refused
         if (is_its_own && !planted(PlantedFault::what_stands_beside_is_not_put_in_order))
-            std::ranges::copy_if(bell.beside, std::back_inserter(standing.slots), is_followed);
+            std::ranges::copy_if(bell.beside, std::back_inserter(standing.slots), is_of_aggregate);
         standing.is_over = standing.slots.empty();
     } else if (const auto* free = std::get_if<Free>(&slot)) {
         if (free->epoch > bell.epoch) {

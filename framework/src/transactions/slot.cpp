@@ -121,6 +121,12 @@ ConflictDetails lost_at(const store::Key& key) {
     return details;
 }
 
+bool is_followed(const store::Key& slot, const store::Item& payload) {
+    const bool has_effects =
+        payload.contains(effects_attribute) && !planted(PlantedFault::effects_beside_the_events_are_not_put_in_order);
+    return slot.table == events_table().name && (!is_internal(slot.partition) || has_effects);
+}
+
 bool is_internal(std::string_view stream) {
     return stream.starts_with('$');
 }

@@ -23,6 +23,12 @@ ConflictDetails lost_at(const store::Key& key);
 /// Streams of the framework's own begin with '$': no user's aggregate may.
 bool is_internal(std::string_view stream);
 
+/// The attribute of a slot's payload that has what is to be done outside the store (events/stored_slot.h).
+inline constexpr const char* effects_attribute = "effects";
+/// Whether followers care about a committed slot: one of an aggregate's, or one of the framework's own that has
+/// effects. `payload`: or the whole item.
+bool is_followed(const store::Key& slot, const store::Item& payload);
+
 // A stored slot, written as attributes of its item; what is in brackets may be missing:
 //
 //     slot      := void | pending | committed | part

@@ -78,7 +78,7 @@ void Sweeper::Scans::read_page(Segment& segment, SteadyTime now) {
 void Sweeper::Scans::announce(const std::vector<store::Record>& slots) {
     std::map<std::string_view, const store::Record*> last;  // of each stream
     for (const store::Record& slot : slots) {
-        if (is_internal(slot.key.partition) || committed_by(slot.item) == nullptr) continue;
+        if (!is_followed(slot.key, slot.item) || committed_by(slot.item) == nullptr) continue;
         const store::Record*& one = last[slot.key.partition];
         if (one == nullptr || one->key < slot.key) one = &slot;
     }

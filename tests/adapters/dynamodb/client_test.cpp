@@ -1,6 +1,6 @@
 #include "client.h"
 
-#include "scripted_server.h"
+#include "support/scripted_server.h"
 
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/recorded_log.h>

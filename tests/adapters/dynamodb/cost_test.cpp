@@ -1,8 +1,8 @@
 // What commands cost on the wire: round trips are counted, not timed.
 
 #include "each_server.h"
-#include "scripted_server.h"
 #include "support/account.h"
+#include "support/scripted_server.h"
 
 #include <varve/dynamodb/dynamodb.h>
 #include <varve/store/item_store.h>

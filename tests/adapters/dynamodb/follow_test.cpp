@@ -1,13 +1,18 @@
 #include "each_server.h"
 #include "support/account.h"
 
+#include <varve/commands/delivery.h>
 #include <varve/commands/follower_status.h>
 #include <varve/store/open.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace varve::dynamodb {
 namespace {
@@ -64,6 +69,56 @@ TEST_P(Following, two_applications_take_each_event_of_what_both_write_once_and_i
         EXPECT_EQ(seen["account-" + std::string{id}], stored);
         EXPECT_EQ(second.rows<Balance>().get(id)->cents, first.load<Account>(id).state.balance);
     }
+}
+
+struct Mail {
+    std::string to;
+};
+
+/// Each with an event, in the stream of its account, or alone, in a stream of its own.
+TEST_P(Following, effects_arrive_in_the_order_of_their_stream_though_who_delivers_ends_and_the_receiver_is_busy) {
+    if (!server_) return;
+    constexpr int rounds = 20;
+    const ApplicationOptions options{.retry = {.time_max = 100s}, .locks = {.time_to_live = 60s}};
+    std::mutex mutex;
+    std::map<std::string, std::vector<std::string>> got;  // firsts, by account
+    int asked = 0;
+    const auto take = [&](const Mail& mail) {
+        const std::lock_guard lock{mutex};
+        if (++asked % 5 == 0) throw std::runtime_error("busy");
+        std::vector<std::string>& firsts = got[mail.to.substr(0, 1)];
+        if (std::ranges::find(firsts, mail.to) == firsts.end()) firsts.push_back(mail.to);
+    };
+    const DeliverOptions how{.attempts_max = 1'000'000, .retry_first = 10ms, .retry_max = 100ms};
+    Application second{varve::open(server_->url("bank")), options};
+    std::map<std::string, std::vector<std::string>> sent;
+    {
+        Application first{varve::open(server_->url("bank")), options};
+        deliver<Mail>(first, take, how);
+        deliver<Mail>(second, take, how);
+        for (int i = 0; i < rounds; ++i) {
+            const std::string account = i % 2 == 0 ? "a" : "b";
+            const std::string to = account + std::to_string(i);
+            second
+                .transact([&](Transaction& tx) {
+                    tx.execute<Account>(account, Deposit{1});
+                    tx.effect(Mail{to});
+                })
+                .value();
+            sent[account].push_back(to);
+        }
+    }
+    second.transact([&](Transaction& tx) { tx.effect(Mail{"c"}); }).value();
+    sent["c"] = {"c"};
+    const auto all_of_it = [&] {
+        const std::lock_guard lock{mutex};
+        return got == sent;
+    };
+    for (const auto until = std::chrono::steady_clock::now() + 100s;
+         !all_of_it() && std::chrono::steady_clock::now() < until;)
+        std::this_thread::sleep_for(10ms);
+    const std::lock_guard lock{mutex};
+    EXPECT_EQ(got, sent);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "http.h"
 
-#include "scripted_server.h"
+#include "support/scripted_server.h"
 
 #include <varve/testing/recorded_log.h>
 

@@ -1,5 +1,5 @@
 #include "endpoint.h"
-#include "scripted_server.h"
+#include "support/scripted_server.h"
 
 #include <varve/core/error.h>
 #include <varve/store/open.h>

@@ -1,7 +1,7 @@
 // What servers may answer and those of the tests do not.
 
 #include "item_json.h"
-#include "scripted_server.h"
+#include "support/scripted_server.h"
 
 #include <varve/core/error.h>
 #include <varve/dynamodb/dynamodb.h>

@@ -1,7 +1,7 @@
 // Who the server is must be proved by a certificate, over TLS 1.2 or later; otherwise nothing is sent.
 
 #include "endpoint.h"
-#include "tls_server.h"
+#include "support/tls_server.h"
 
 #include <varve/core/error.h>
 #include <varve/store/open.h>

@@ -32,7 +32,7 @@ struct Receipt {
     };
     std::string transaction;       ///< the attempt's id; empty if nothing was written
     std::vector<Written> written;  ///< the streams that got events, by name, and the slots these are in
-    /// The slot that has the command's effects. Nullopt if there are none, and for a repeated command.
+    /// The slot that has the command's effects. Nullopt if there are none, and of a repeated command if it had events.
     std::optional<Written> effects_slot = {};
     transactions::Path path = transactions::Path::nothing;
     unsigned attempts = 1;

@@ -26,6 +26,10 @@ class BackgroundThread {
     }
 
     bool is_running() const { return thread_ != nullptr; }
+    /// Does not wait for its end, as the destructor does.
+    void request_stop() noexcept {
+        if (thread_ && !process_.is_another()) thread_->request_stop();
+    }
 
   private:
     OwnProcess process_;

@@ -132,8 +132,9 @@ store::Item Committer::payload(const Participant& participant) const {
 
 bool Committer::is_announced() const {
     if (!coordinator_.announces()) return false;
-    const auto is_followed = [](const auto& slot) { return !is_internal(slot.key.partition); };
-    return std::ranges::any_of(plan_.slots, is_followed) || std::ranges::any_of(plan_.held, is_followed);
+    const auto is_of_aggregate = [](const auto& slot) { return !is_internal(slot.key.partition); };
+    return plan_.on_primary.contains(effects_attribute) || std::ranges::any_of(plan_.slots, is_of_aggregate) ||
+           std::ranges::any_of(plan_.held, is_of_aggregate);
 }
 
 store::Write Committer::bell() const {

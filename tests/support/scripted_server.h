@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace varve::dynamodb {
+namespace varve {
 
 /// An HTTP server on loopback that answers as a test says: with any bytes, whole or not.
 class ScriptedServer {
@@ -85,4 +85,4 @@ class ScriptedServer {
     LoopbackServer listener_;  // the last, for what it calls uses the rest
 };
 
-}  // namespace varve::dynamodb
+}  // namespace varve

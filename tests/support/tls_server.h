@@ -9,7 +9,7 @@
 
 #include <openssl/ssl.h>
 
-namespace varve::dynamodb {
+namespace varve {
 
 /// A certificate and its key.
 struct Certified {
@@ -63,4 +63,4 @@ class TlsServer {
     LoopbackServer listener_;  // the last, for what it calls uses the rest
 };
 
-}  // namespace varve::dynamodb
+}  // namespace varve

@@ -1,4 +1,4 @@
-#include "tls_server.h"
+#include "support/tls_server.h"
 
 #include <atomic>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-namespace varve::dynamodb {
+namespace varve {
 namespace {
 
 void require(bool good, const char* what) {
@@ -124,4 +124,4 @@ void TlsServer::serve(const LoopbackSocket& socket) {
     }
 }
 
-}  // namespace varve::dynamodb
+}  // namespace varve
