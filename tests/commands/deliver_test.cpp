@@ -1,6 +1,7 @@
 #include "commands/parked_retry.h"
 #include "commands/parked_row.h"
 #include "support/delivering.h"
+#include "support/one_by_one_store.h"
 #include "support/unordered_store.h"
 
 #include <varve/commands/parked_stream.h>
@@ -17,16 +18,6 @@
 
 namespace varve {
 namespace {
-
-/// Writes nothing atomically.
-struct OneByOneStore final : testing::PassingStore {
-    using PassingStore::PassingStore;
-    store::Capabilities capabilities() const override {
-        store::Capabilities less = inner().capabilities();
-        less.atomic_writes_max = 0;
-        return less;
-    }
-};
 
 TEST_F(Delivering, each_effect_arrives_in_the_order_of_its_stream) {
     send("a", {"a1", "a2"});

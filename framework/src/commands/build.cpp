@@ -66,6 +66,12 @@ std::string partition_name(std::string_view build_name, const feed::Partition& p
     return name;
 }
 
+bool is_partition_of(std::string_view name, std::string_view follower) {
+    if (!name.starts_with(follower)) return false;
+    name.remove_prefix(follower.size());
+    return name.empty() || (name.front() == partition_infix && number_in(name.substr(1)));
+}
+
 std::string build_table(std::string_view table, std::int64_t number) {
     std::string name{table};
     if (number > 1) (name += table_infix) += std::to_string(number);

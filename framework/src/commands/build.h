@@ -100,6 +100,8 @@ struct Builds {
 std::string build_name(std::string_view follower, std::int64_t number);
 /// "turnover" if that is all of it, else "turnover#3", "turnover@2#3"
 std::string partition_name(std::string_view build_name, const feed::Partition& partition);
+/// Whether the name is the follower's, or of one of the partitions of its first build.
+bool is_partition_of(std::string_view name, std::string_view follower);
 /// "daily_revenue", "daily_revenue.build-2"
 std::string build_table(std::string_view table, std::int64_t number);
 /// Whether build_table may have made this name, or build_name, or partition_name.

@@ -15,15 +15,14 @@ constexpr std::size_t command_id_bytes_max = 200;
 constexpr const char* receipt_attribute = "receipt";
 constexpr const char* fingerprint_attribute = "fingerprint";
 
-Outcome outcome_of_earlier(const Command& command, const Committed& slot) {
-    const std::string& command_id = command.options.command_id;
+Outcome outcome_of_earlier(const std::string& command_id, const std::string& fingerprint, const Committed& slot) {
     const std::string* text = store::text(slot.payload, receipt_attribute);
     auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
     if (!written) {
         throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
     }
     const std::string* asked = store::text(slot.payload, fingerprint_attribute);
-    if (asked != nullptr && *asked != command.fingerprint) {
+    if (asked != nullptr && *asked != fingerprint) {
         return Rejection{.code = "command_id_reused",
                          .message = "the command id '" + command_id + "' was used before for something else" +
                                     (written->empty() ? "" : ", at " + written->front().stream) +
@@ -37,16 +36,17 @@ Outcome outcome_of_earlier(const Command& command, const Committed& slot) {
     return receipt;
 }
 
-IdSlot read_id_slot(const Command& command, const store::Key& key, std::optional<store::Item> item,
+IdSlot read_id_slot(const std::string& command_id, const std::string& fingerprint, std::optional<store::Item> item,
                     SettledReader& reader) {
+    const store::Key key = id_slot_key(command_id);
     const Slot slot = decode_slot(key, std::move(item));
     if (const auto* free = std::get_if<Free>(&slot)) return {.epoch = free->epoch};
     if (const auto* committed = std::get_if<Committed>(&slot)) {
-        return {.ended_before = outcome_of_earlier(command, *committed)};
+        return {.ended_before = outcome_of_earlier(command_id, fingerprint, *committed)};
     }
     const StreamRead read = reader.stream(key.partition, 1);
     if (read.head == 0) return {.epoch = read.next.epoch};
-    return {.ended_before = outcome_of_earlier(command, read.slots.front().content)};
+    return {.ended_before = outcome_of_earlier(command_id, fingerprint, read.slots.front().content)};
 }
 
 }  // namespace
@@ -61,8 +61,13 @@ store::Key id_slot_key(const std::string& command_id) {
     return slot_key("$cmd-" + command_id, 1);
 }
 
-store::Item id_slot_payload(const Command& command, const std::vector<Receipt::Written>& written) {
-    return {{receipt_attribute, json::encode(written)}, {fingerprint_attribute, command.fingerprint}};
+store::Item id_slot_payload(const std::string& fingerprint, const std::vector<Receipt::Written>& written) {
+    return {{receipt_attribute, json::encode(written)}, {fingerprint_attribute, fingerprint}};
+}
+
+IdSlot read_id_slot(const std::string& command_id, const std::string& fingerprint, SettledReader& reader) {
+    const store::Key key = id_slot_key(command_id);
+    return read_id_slot(command_id, fingerprint, reader.items({&key, 1}).front(), reader);
 }
 
 std::vector<IdSlot> read_id_slots(Commands commands, SettledReader& reader) {
@@ -77,7 +82,8 @@ std::vector<IdSlot> read_id_slots(Commands commands, SettledReader& reader) {
     if (keys.empty()) return slots;
     std::vector<std::optional<store::Item>> items = reader.items(keys);
     for (std::size_t k = 0; k < keys.size(); ++k) {
-        slots[indexes[k]] = read_id_slot(*commands[indexes[k]], keys[k], std::move(items[k]), reader);
+        const Command& command = *commands[indexes[k]];
+        slots[indexes[k]] = read_id_slot(command.options.command_id, command.fingerprint, std::move(items[k]), reader);
     }
     return slots;
 }

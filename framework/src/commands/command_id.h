@@ -21,18 +21,20 @@ namespace varve::detail {
 void check_command_id(const std::string& command_id);
 
 store::Key id_slot_key(const std::string& command_id);
-/// What stands there once `command` has written `written`.
-store::Item id_slot_payload(const Command& command, const std::vector<Receipt::Written>& written);
+/// What stands there once a command with this fingerprint has written `written`.
+store::Item id_slot_payload(const std::string& fingerprint, const std::vector<Receipt::Written>& written);
 
-/// The slot that says whether a command of an id was executed.
+/// The slot that says whether a command of an id was executed. Errors of who reads it: CorruptionError for a receipt
+/// that cannot be read, those of SettledReader.
 struct IdSlot {
     transactions::Epoch epoch = 0;  ///< at which it is free
     /// How the command ended, as the first time; a Rejection if the id stood for something else then.
     std::optional<Outcome> ended_before = {};
 };
 
-/// Those of all `commands`, in their order; of one without an id it is free. Errors: CorruptionError for a receipt that
-/// cannot be read, those of SettledReader.
+/// That of the command with this id and fingerprint.
+IdSlot read_id_slot(const std::string& command_id, const std::string& fingerprint, transactions::SettledReader& reader);
+/// Those of all `commands`, in their order; of one without an id it is free.
 std::vector<IdSlot> read_id_slots(Commands commands, transactions::SettledReader& reader);
 
 }  // namespace varve::detail

@@ -277,7 +277,7 @@ Plan CommandRunner::plan(const Workspace& work, const Attempt& attempt) const {
             plan.heads_read.push_back({std::move(slot)});
         } else if (!planted(PlantedFault::a_command_id_is_looked_up_and_not_written)) {
             plan.slots.push_back({std::move(slot), ids_are_known ? attempt.ids[i].epoch : 0,
-                                  id_slot_payload(command, work.written_by(i))});
+                                  id_slot_payload(command.fingerprint, work.written_by(i))});
         }
     }
     return plan;

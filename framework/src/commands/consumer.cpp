@@ -30,16 +30,22 @@ std::size_t rows_enough(const store::Capabilities& capabilities) {
 
 }  // namespace
 
+const char* Consumer::options_name() const {
+    if (deliverer) return "DeliverOptions";
+    if (react) return "ProcessOptions";
+    return hears ? "FollowOptions" : "ScheduleOptions";
+}
+
 void Consumer::check() const {
     const auto refuse = [&](const std::string& why) {
         throw ConfigError("the follower '" + name + "' cannot begin: " + why);
     };
-    const std::string of_options = deliverer ? "DeliverOptions" : "FollowOptions";
+    const std::string of_options = options_name();
     if (name.empty() || name.size() > name_bytes_max)
         refuse("a name has 1 to " + std::to_string(name_bytes_max) + " bytes");
     if (name.find('\0') != std::string::npos || find_invalid_utf8(name) != std::string_view::npos)
         throw ConfigError("a follower cannot begin: its name is not UTF-8 without NUL");
-    if (name.front() == '$' && !deliverer) refuse("names with '$' are the framework's own");
+    if (name.front() == '$' && !deliverer && !react && hears) refuse("names with '$' are the framework's own");
     if (options.batch_max == 0) refuse(of_options + "::batch_max is 0, so it would never take anything");
     if (options.partitions == 0 || options.partitions > partitions_max) {
         refuse(of_options + "::partitions is " + std::to_string(options.partitions) + "; it can be split into 1 to " +
@@ -68,16 +74,17 @@ void Consumer::check() const {
 
 std::size_t Consumer::project_some(Transaction& tx, std::span<const RecordedEvent> events,
                                    const store::Capabilities& capabilities) const {
-    if (!project) return events.size();
-    const Workspace::Keeping keeping{Workspace::of(tx), build ? &*build : nullptr};
+    if (!project && !react) return events.size();
+    Workspace& work = Workspace::of(tx);
+    const Workspace::Keeping keeping{work, project && build ? &*build : nullptr};
     const std::size_t enough = rows_enough(capabilities);
     if (read_ahead) read_ahead(tx, events.first(std::min(enough, events.size())));
     std::size_t taken = 0;
     for (; taken < events.size(); ++taken) {
         const bool begins_a_slot = taken > 0 && (events[taken].position != events[taken - 1].position ||
                                                  planted(PlantedFault::a_slot_is_cut_in_two));
-        if (begins_a_slot && Workspace::of(tx).items_at_most() >= enough) break;
-        project(tx, events[taken]);
+        if (begins_a_slot && (work.has_once() || work.items_at_most() >= enough)) break;
+        react ? react(tx, name, events[taken]) : project(tx, events[taken]);
     }
     return taken;
 }

@@ -21,8 +21,9 @@
 namespace varve::detail {
 
 class Deliverer;
+struct TimerRow;
 
-/// What a follower does with events, or effects. One of `project`, `handle` and `deliverer` is there.
+/// What a follower does with events, or effects. One of `project`, `react`, `handle` and `deliverer` is there.
 struct Consumer {
     std::string name;
     feed::Filter filter;
@@ -38,6 +39,11 @@ struct Consumer {
     std::function<Duration(store::Position seen, std::int64_t events)> pace = {};
     /// In the transaction that moves the checkpoint.
     std::function<void(Transaction&, const RecordedEvent&)> project;
+    /// The same, for what is done once for ever (Workspace::begin_once): one slot to a transaction.
+    std::function<void(Transaction&, const std::string& consumer, const RecordedEvent&)> react = {};
+    /// What a timer of its own does, in the transaction that takes it away (timers.h). Null: it sets none.
+    std::function<void(Transaction&, const std::string& consumer, const std::string& id, const TimerRow&)> fire = {};
+    bool hears = true;  ///< false: it has timers only
     /// What these are going to read, so that it takes one round trip. May be left out.
     std::function<void(Transaction&, std::span<const RecordedEvent>)> read_ahead = {};
     /// Before the checkpoint moves, and again if that fails.
@@ -47,10 +53,12 @@ struct Consumer {
 
     /// Whether something is done outside of the store.
     bool hands_over() const { return handle || deliverer; }
+    /// Of the struct whose options the user has given.
+    const char* options_name() const;
     /// ConfigError for a name or an option that cannot work.
     void check() const;
-    /// Projects as many events as fit into one transaction, of whole slots and one slot at least; returns how many.
-    /// Where there is a handler instead: all, since nothing is left to do.
+    /// Projects, or reacts to, as many events as fit into one transaction, of whole slots and one slot at least; returns
+    /// how many. Where there is a handler instead: all, since nothing is left to do.
     std::size_t project_some(Transaction& tx, std::span<const RecordedEvent> events,
                              const store::Capabilities& capabilities) const;
 };

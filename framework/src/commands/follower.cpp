@@ -58,6 +58,7 @@ Follower::Follower(Application& application, std::atomic<int>& idle, Consumer co
       idle_count_(idle),
       consumer_(checked(std::move(consumer))),
       feed_(application.store()) {
+    if (consumer_.fire) timers_.emplace(application_, consumer_);
     if (consumer_.after > 0) {
         const store::Position end = feed_.end();
         if (consumer_.after > end) {
@@ -113,6 +114,9 @@ std::optional<Duration> Follower::turn(const std::stop_token& stop) {
     }
     try {
         return own(stop) ? follow(stop) : consumer_.options.poll_interval;
+    } catch (const TimerFailed& failed) {
+        give_up(failed.what());
+        return std::nullopt;
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
         give_up("where it cannot read on: " + storable_cause());
@@ -139,6 +143,11 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             if (wait > Duration::zero()) return std::min(wait, consumer_.options.poll_interval);
         }
         be_idle(true);  // before it looks: who commits after that wakes it
+        if (!consumer_.hears) {
+            reached(feed_.end(), State::live);
+            return pause_until_timers(application_.runtime().clock.get().now(), goes_on);
+        }
+        const Time before = application_.runtime().clock.get().now();
         const bool careful = seen_ < one_by_one_until_;
         feed::Batch batch = std::exchange(rest_, {});
         if (batch.events.empty())
@@ -155,6 +164,7 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
                 const MutexLock lock{mutex_};
                 if (state_ == State::stopped) return std::nullopt;
             }
+            if (checkpoint_.last) pause_until_timers(*checkpoint_.last, goes_on);
             continue;
         }
         delivering_.waits = false;
@@ -166,9 +176,14 @@ std::optional<Duration> Follower::follow(const std::stop_token& stop) {
             continue;
         }
         reached(seen_, State::live);
-        return consumer_.options.poll_interval;
+        return pause_until_timers(before, goes_on);
     }
     return Duration::zero();
+}
+
+Duration Follower::pause_until_timers(Time seen, const GoesOn& goes_on) {
+    const Duration pause = consumer_.options.poll_interval;
+    return timers_ ? std::min(pause, timers_->fire(seen, goes_on)) : pause;
 }
 
 bool Follower::own(const std::stop_token& stop) {
@@ -184,6 +199,7 @@ bool Follower::own(const std::stop_token& stop) {
     const std::optional<Checkpoint> found = stored();
     const store::Position before = seen_;
     delivering_ = {};
+    if (timers_) timers_->look_anew();
     be_at(found.value_or(Checkpoint{}));
     if (before > 0 && planted(PlantedFault::a_new_owner_goes_on_from_where_it_was_before)) seen_ = before;
     if (seen_ > 0 && planted(PlantedFault::a_new_owner_takes_what_lies_at_the_checkpoint_again)) --seen_;
@@ -214,7 +230,7 @@ void Follower::begin(store::Position end) {
         checkpoint = found.value_or(begun);
         if (!found) tx.rows<Checkpoint>().put(consumer_.name, checkpoint);
     };
-    const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || consumer_.hands_over());
+    const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || !consumer_.project);
     if (is_noted) application_.transact(body).value();
     be_at(std::move(checkpoint));
 }
@@ -265,6 +281,7 @@ bool Follower::commit(feed::Batch& batch, const std::vector<Aside>& aside) {
     rest_ = {.events = std::move(batch.events), .end = batch.end, .is_last = batch.is_last};
     const bool is_first = rows_.empty();
     const std::vector<store::Key> before = std::exchange(rows_, std::move(advance.rows));
+    if (timers_) timers_->look_for(rows_);
     likely_.clear();
     std::ranges::set_intersection(is_first ? rows_ : before, rows_, std::back_inserter(likely_));
     return true;
@@ -363,8 +380,8 @@ void Follower::failed(const feed::Batch& batch) {
     std::string error = storable_cause();
     if (consumer_.options.on_poison == FollowOptions::OnPoison::park) {
         if (park(batch, error)) return;
-        error += "; " + std::to_string(parked_.size()) +
-                 " streams are set aside already, and FollowOptions::parked_max allows no more";
+        error += "; " + std::to_string(parked_.size()) + " streams are set aside already, and " +
+                 consumer_.options_name() + "::parked_max allows no more";
     }
     give_up("at " + described(first) + ": " + error);
 }
@@ -456,6 +473,7 @@ FollowerStatus Follower::status() const {
     }
     status.end = feed_.end();
     // What comes after it may be nothing that it cares about, such as slots of its own transactions.
+    if (!consumer_.hears) status.position = status.end;
     const bool is_near = status.position + consumer_.options.batch_max >= status.end;
     if ((is_near || status.state == State::elsewhere) && has_nothing_left(status.position, status.end)) {
         status.lag = Duration::zero();

@@ -5,6 +5,7 @@
 #include "commands/consumer.h"
 #include "commands/deliverer.h"
 #include "commands/rate.h"
+#include "commands/timers.h"
 #include "core/background_loop.h"
 
 #include <varve/commands/follower_status.h>
@@ -102,6 +103,8 @@ class Follower {
     using Streams = std::set<std::string, std::less<>>;
 
     std::optional<Duration> follow(const std::stop_token& stop);
+    /// Fires the timers that were due when it had seen all events. Returns how long to wait then.
+    Duration pause_until_timers(Time seen, const std::function<bool()>& goes_on);
     /// Whether this process has it now.
     bool own(const std::stop_token& stop);
     /// It has not been there before.
@@ -173,6 +176,7 @@ class Follower {
     const feed::Feed feed_;
 
     // Its thread's own.
+    std::optional<DueTimers> timers_;
     std::optional<Lock> lock_;
     bool began_ = false;                    // where there is no lock
     Checkpoint checkpoint_;                 // as this owner has left it

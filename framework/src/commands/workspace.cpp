@@ -1,5 +1,6 @@
 #include "commands/workspace.h"
 
+#include "commands/command_id.h"
 #include "core/assert.h"
 #include "core/planted_faults.h"
 #include "events/stored_slot.h"
@@ -24,6 +25,15 @@ Workspace::Workspace(const World& world, std::string tx, Time since, SteadyTime 
       ask_(ask),
       until_(until),
       now_(world.coordinator.runtime().clock.get().now()) {}
+
+bool Workspace::begin_once(Metadata metadata, const std::string& fingerprint) {
+    IdSlot slot;  // at the first attempt it is taken to be free
+    if (ask_ == aggregates::Repository::Ask::store) slot = read_id_slot(metadata.command_id, fingerprint, reader_);
+    if (slot.ended_before) return false;
+    begin_command(std::move(metadata));
+    once_.push_back({.command = commands_.size() - 1, .epoch = slot.epoch, .fingerprint = fingerprint});
+    return true;
+}
 
 Touched& Workspace::touch(const AggregateType& type, std::string_view id, Also also) {
     const auto found = aggregates_.find(stream_name(type, id));
@@ -98,7 +108,7 @@ void Workspace::record(Touched& touched, EventData data, const void* event) {
     ++changes_;
     event_bytes_ += stored_bytes(data);
     touched.events.push_back({commands_.size() - 1, std::move(data)});
-    if (first_ == nullptr) first_ = &touched;
+    if (first_ == nullptr || keeps_effects_ == &touched) first_ = &touched;
     const ProjectedEvent projected{.aggregate_id = touched.id,
                                    .version = touched.seen.head + 1,
                                    .index = touched.events.size() - 1,
@@ -257,6 +267,13 @@ void Workspace::write(const RowTable& of, const RowKey& key, std::optional<std::
     world_.row_tables.check_writer(table, until_);
     set_row(stored, std::move(data));
     note_indexed(table, stored);
+}
+
+void Workspace::insert(const RowTable& table, const RowKey& key, std::string data) {
+    world_.row_tables.ensure(table);
+    const store::Key stored = stored_key(table, key);
+    if (reservation_ == nullptr) rows_.try_emplace(stored);
+    set_row(stored, std::move(data));
 }
 
 void Workspace::note_indexed(const RowTable& table, const store::Key& key) {
@@ -551,6 +568,10 @@ Plan Workspace::plan() const {
             }
         }
     }
+    for (const Once& one : once_) {
+        plan.slots.push_back({id_slot_key(commands_[one.command].command_id), one.epoch,
+                              id_slot_payload(one.fingerprint, written_by(one.command))});
+    }
     const bool held = reservation_ != nullptr;
     std::set<store::Key> rows_written;
     for (const auto& [key, touched] : rows_) {
@@ -597,6 +618,8 @@ Plan Workspace::reads() const {
     for (const auto& [key, touched] : rows_) {
         if (reservation_ == nullptr) plan.rows_read.push_back({key, touched.seen.rev});
     }
+    // What fails may fail since it was done before.
+    for (const Once& one : once_) plan.heads_read.push_back({id_slot_key(commands_[one.command].command_id)});
     for (const auto& [key, condition] : fences_) plan.rows_read.push_back(condition);
     plan.ranges_read = ranges_;
     return plan;
@@ -636,7 +659,8 @@ std::vector<Receipt::Written> Workspace::written_by(std::size_t command) const {
 }
 
 bool Workspace::asked_for_all() const {
-    return std::ranges::all_of(aggregates_, [](const auto& one) { return one.second.seen.asked; }) &&
+    const bool trusts_ids = !once_.empty() && ask_ == aggregates::Repository::Ask::last_known;
+    return !trusts_ids && std::ranges::all_of(aggregates_, [](const auto& one) { return one.second.seen.asked; }) &&
            std::ranges::all_of(rows_, [](const auto& row) { return row.second.asked; });
 }
 

@@ -86,17 +86,25 @@ class Workspace final : public RowsOfTransaction {
     Transaction& transaction() { return transaction_; }
     static Workspace& of(Transaction& tx) { return tx.workspace_; }
     Time now() const { return now_; }
+    Runtime runtime() const { return world_.coordinator.runtime(); }
+    /// Of the command that is at work.
+    const Metadata& metadata() const { return commands_.back(); }
 
     // Before and after a command's body.
 
     /// What is recorded from now on belongs to another command.
     void begin_command(Metadata metadata) { commands_.push_back(std::move(metadata)); }
+    /// The same, for what is done once under this command id, for ever. False: it was done before. The body writes
+    /// nothing else under that id.
+    [[nodiscard]] bool begin_once(Metadata metadata, const std::string& fingerprint);
     void set_rejection(Rejection rejection) { rejection_ = std::move(rejection); }
     /// Makes the entries of all indexes those of the rows as they are now. Rejects a command that would give two rows
     /// one value of a Unique.
     void keep_indexes() { keep_indexes(Uniques::checked); }
     /// What ended the body, also if it caught that.
     std::optional<Rejection> take_rejection() { return std::exchange(rejection_, std::nullopt); }
+    /// Whether something is done here that is done once.
+    bool has_once() const { return !once_.empty(); }
     /// Events, rows and effects so far.
     std::size_t changes() const { return changes_; }
     /// That these events and effects take in slots, at most.
@@ -110,6 +118,8 @@ class Workspace final : public RowsOfTransaction {
     void touch_all(const AggregateType& type, std::span<const std::string> ids, Also also);
     void record(Touched& touched, EventData data, const void* event);
     void add_effect(EventData effect);
+    /// Effects go with the events of this one, if it gets any; else with those of whoever gets the first.
+    void keep_effects_with(const Touched& touched) { keeps_effects_ = &touched; }
     void fenced_by(const Lock& lock);
     /// The rows that bodies and projections see: its own, or others while an OnOtherRows is there.
     RowsOfTransaction& rows_seen() { return other_rows_ != nullptr ? *other_rows_ : *this; }
@@ -145,6 +155,8 @@ class Workspace final : public RowsOfTransaction {
     StoredPage range(const RowTable& table, const RowRange& range, const PageOptions& page) override;
     std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
     StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
+    /// A row of a key that nobody else can have: the store is not asked.
+    void insert(const RowTable& table, const RowKey& key, std::string data);
     /// Has the rows' entries written if they are missing, though the rows are not.
     void reindex(const RowTable& table, const std::vector<StoredRow>& rows);
     /// Erases those entries of one of the table's indexes that no row has.
@@ -247,6 +259,12 @@ class Workspace final : public RowsOfTransaction {
     const Time now_;
     Transaction transaction_{*this};
     std::vector<Metadata> commands_;
+    struct Once {
+        std::size_t command;  ///< of commands_
+        transactions::Epoch epoch = 0;
+        std::string fingerprint;
+    };
+    std::vector<Once> once_;
     std::map<std::string, Touched> aggregates_;  // by stream
     std::map<store::Key, TouchedRow> rows_;
     struct Indexed {
@@ -268,7 +286,8 @@ class Workspace final : public RowsOfTransaction {
     std::vector<transactions::RangeRead> ranges_;
     std::map<store::Key, transactions::RowRead> fences_;  // locks' holders, not read but known from entering
     std::vector<Decided> effects_;
-    const Touched* first_ = nullptr;  // of aggregates_, that which got the first event
+    const Touched* first_ = nullptr;  // of aggregates_, that which got the first event: its slot has the effects
+    const Touched* keeps_effects_ = nullptr;
     std::size_t changes_ = 0;
     std::size_t event_bytes_ = 0;
     std::optional<Rejection> rejection_;

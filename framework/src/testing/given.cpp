@@ -1,50 +1,16 @@
-#include "testing/json_diff.h"
-
-#include <varve/testing/given.h>
+#include "testing/expectations.h"
 
 namespace varve::testing::detail {
-namespace {
-
-[[noreturn]] void fail(const Place& place, const std::string& message) {
-    throw AssertionFailed(std::string{place.file} + ":" + std::to_string(place.line) + ": " + message);
-}
-
-/// [{"Withdrawn":{…}}, …]: what is compared, and shown.
-std::string list(const std::vector<EventData>& events) {
-    std::string text = "[";
-    for (const EventData& event : events) {
-        if (text.size() > 1) text += ',';
-        text += '{' + json::quote(event.type) + ':' + event.data + '}';
-    }
-    return text + ']';
-}
-
-std::string shown(const JsonDiff& diff) {
-    std::string text = " (- expected, + actual)";
-    for (const std::string& line : diff.lines) text += "\n    " + line;
-    for (const std::string& field : diff.fields) text += "\n  " + field;
-    return text;
-}
-
-std::string described(const Rejection& rejection) {
-    return "rejected with \"" + rejection.code + "\"" +
-           (rejection.message.empty() ? "" : " (" + rejection.message + ")");
-}
-
-}  // namespace
-
 void expect_events(const Decided& decided, const std::vector<EventData>& expected) {
     if (decided.rejection) {
         fail(decided.place, decided.command + " was " + described(*decided.rejection) + "; expected was " +
                                 (expected.empty() ? "that nothing happens" : "that it is accepted: " + list(expected)));
     }
-    const JsonDiff diff = diff_json(list(expected), list(decided.events));
-    if (!diff.fields.empty()) fail(decided.place, decided.command + " led to other events" + shown(diff));
+    expect_same(decided.place, decided.command + " led to other events", expected, decided.events);
 }
 
 void expect_effects(const Decided& decided, const std::vector<EventData>& expected) {
-    const JsonDiff diff = diff_json(list(expected), list(decided.effects));
-    if (!diff.fields.empty()) fail(decided.place, decided.command + " led to other effects" + shown(diff));
+    expect_same(decided.place, decided.command + " led to other effects", expected, decided.effects);
 }
 
 void expect_rejection(const Decided& decided, std::string_view code) {

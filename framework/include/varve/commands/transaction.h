@@ -4,8 +4,10 @@
 #include <varve/commands/outcome.h>
 #include <varve/rows/rows.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -42,15 +44,26 @@ class Transaction {
     /// ends the whole transaction.
     template <class A, class Command>
     requires(Decides<A, Command>) void execute(std::string_view id, const Command& command) {
-        detail::Touched& touched = touch(aggregate_type<A>(), id);
-        const Decision<typename A::Event> decision = static_cast<const A*>(state(touched))->decide(command);
-        if (decision.rejection() != nullptr) reject(*decision.rejection());
-        record<A>(touched, decision.events());
-        for (const EventData& effect : decision.effects()) add_effect(effect);
+        if (std::optional<Rejection> rejection = try_execute<A>(id, command)) reject(*std::move(rejection));
     }
-
     template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
     requires(!Decides<A, Command>) void execute(std::string_view id, const Command& command) VARVE_REFUSED;
+
+    /// As execute, but a rejection by the aggregate is a value: nothing comes of this command, and the transaction goes
+    /// on. A rejection by an inline projection still ends it.
+    template <class A, class Command>
+    requires(Decides<A, Command>)
+        [[nodiscard]] std::optional<Rejection> try_execute(std::string_view id, const Command& command) {
+        detail::Touched& touched = touch(aggregate_type<A>(), id);
+        const Decision<typename A::Event> decision = static_cast<const A*>(state(touched))->decide(command);
+        if (decision.rejection() != nullptr) return *decision.rejection();
+        record<A>(touched, decision.events());
+        for (const EventData& effect : decision.effects()) add_effect(effect);
+        return std::nullopt;
+    }
+    template <class A, class Command, VARVE_WHY(detail::RefusedCommand<A, Command>)>
+    requires(!Decides<A, Command>) std::optional<Rejection> try_execute(std::string_view id, const Command& command)
+    VARVE_REFUSED;
 
     /// Appends events that were decided elsewhere, as they are: for imports (Application::append).
     template <Aggregate A>

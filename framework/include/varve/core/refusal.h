@@ -88,6 +88,20 @@
     rule(projects_nothing,                                                                                             \
          "projects no event of the aggregate; add void operator()(const Event&, ProjectionContext&) const")            \
     rule(projects_as_non_const, "has an operator() that is not const; make it const")                                  \
+    rule(has_no_listens_to,                                                                                            \
+         "is a process that does not say what it listens to; add using ListensTo = varve::EventsOf<...> of aggregates") \
+    rule(has_bad_listens_to,                                                                                           \
+         "has a ListensTo that is no list of aggregates; make it using ListensTo = varve::EventsOf<...> of these")     \
+    rule(listens_to_nothing,                                                                                           \
+         "listens to no event; add static std::optional<std::string> on(const Event&, const varve::EventContext&), "   \
+         "which says to which instance it belongs")                                                                    \
+    rule(has_no_on,                                                                                                    \
+         "is reacted to, and not listened to; add static std::optional<std::string> on(const Event&, const "           \
+         "varve::EventContext&) for it")                                                                               \
+    rule(has_bad_on, "is listened to by an on that does not say for whom; let it return std::optional<std::string>")   \
+    rule(has_no_react,                                                                                                 \
+         "is listened to, or set as a timer, and not reacted to; add void react(const It&, varve::Reaction&) const")    \
+    rule(has_bad_timers, "has Timers that are no std::variant; make them one, even of one timer")                      \
     rule(takes_no_transaction, "is no body of a transaction; make it [](varve::Transaction& tx) { ... }")              \
     rule(returns_something, "returns a value, which nobody would look at; return nothing, and refuse with tx.reject")
 // clang-format on

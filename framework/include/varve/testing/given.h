@@ -2,9 +2,11 @@
 
 #include <varve/aggregates/aggregate.h>
 #include <varve/core/json.h>
-#include <varve/testing/assertion_failed.h>
+#include <varve/testing/decided.h>
+#include <varve/testing/reacted.h>
 
 #include <concepts>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,80 +15,6 @@
 #include <vector>
 
 namespace varve::testing {
-
-namespace detail {
-
-/// Where a test asks, for the message: "account_test.cpp:12".
-struct Place {
-    const char* file;
-    int line;
-};
-
-/// What a command has led to, types erased.
-struct Decided {
-    Place place;
-    std::string command;                 ///< "Withdraw"
-    std::optional<Rejection> rejection;  ///< empty: it was accepted
-    std::vector<EventData> events;
-    std::vector<EventData> effects;
-};
-
-// Each throws AssertionFailed unless it holds.
-void expect_events(const Decided& decided, const std::vector<EventData>& expected);
-void expect_effects(const Decided& decided, const std::vector<EventData>& expected);
-void expect_rejection(const Decided& decided, std::string_view code);
-void expect_message(const Decided& decided, std::string_view message);
-void expect_state(const Place& place, std::string_view aggregate, const std::string& expected,
-                  const std::string& actual);
-[[noreturn]] void fail_state(const Place& place, std::string_view aggregate);
-
-template <class Variant, class Event>
-inline constexpr bool is_one_of = false;
-template <class... Events, class Event>
-inline constexpr bool is_one_of<std::variant<Events...>, Event> = (std::same_as<Event, Events> || ...);
-
-template <class A, class... Given>
-consteval auto refuse_given() {
-    using namespace varve::detail;
-    if constexpr (RefusedAggregate<A>::refused) {
-        return RefusedAggregate<A>{};
-    } else {
-        return FirstRefused<std::conditional_t<std::same_as<Given, EventData> || is_one_of<typename A::Event, Given>,
-                                               Fine, Refused<Rule::is_no_event, Type<Given>, Type<A>>>...>{};
-    }
-}
-template <class A, class... Events>
-using RefusedGiven = decltype(refuse_given<A, Events...>());
-
-/// Applies an event by way of its stored form, so that what does not survive being stored is found here.
-template <Aggregate A>
-EventData apply(A& state, EventData event) {
-    RecordedEvent recorded;
-    recorded.stream = std::string{A::name} + "-given";
-    recorded.version = 1;
-    recorded.event = std::move(event);
-    aggregate_type<A>().apply(&state, recorded);
-    return recorded.event;
-}
-inline EventData stored(const EventData& event) {
-    return event;
-}
-template <class Event>
-EventData stored(const Event& event) {
-    return encode_event(event);
-}
-
-/// A check is a function of the state that returns false, or throws, if it does not hold.
-template <class A, class Check>
-void check_state(const Place& place, const A& state, Check&& check) {
-    if constexpr (std::convertible_to<std::invoke_result_t<Check, const A&>, bool>) {
-        if (!check(state)) fail_state(place, A::name);
-    } else {
-        check(state);
-    }
-}
-
-}  // namespace detail
 
 /// What follows from a command; see given().
 template <class A>
@@ -146,6 +74,18 @@ class Given {
   public:
     explicit Given(A state) : state_(std::move(state)) {}
 
+    /// What a process meets when it reacts: commands on this aggregate are rejected so; the time is this one, else the
+    /// epoch's. Without a word, commands are accepted.
+    template <Aggregate Other>
+    Given& rejecting(std::string_view id, Rejection rejection) {
+        rejecting_.push_back({stream_name(aggregate_type<Other>(), id), std::move(rejection)});
+        return *this;
+    }
+    Given& at(Time now) {
+        now_ = now;
+        return *this;
+    }
+
     template <class Command>
     requires(Decides<A, Command>)
         [[nodiscard]] Then<A> when(const Command& command, const char* file = __builtin_FILE(),
@@ -163,8 +103,27 @@ class Given {
         }
         return {std::move(after), std::move(decided)};
     }
+    /// Of a process: an event that it listens to, of the aggregate of this id, or one of its timers.
+    template <class Event>
+    requires(!Decides<A, Event> && varve::detail::Reacts<A, Event>)
+        [[nodiscard]] Reacted<A> when(const Event& event, std::string_view aggregate_id = "given",
+                                      const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+        RecordedEvent input;
+        input.stream = std::string{A::name} + "-" + std::string{aggregate_id};
+        input.version = 1;
+        input.id = "given";
+        input.time = now_;
+        input.event = encode_event(event);
+        input.metadata = std::make_shared<const Metadata>();
+        detail::ReactedTo reacted =
+            detail::react({file, line}, input, now_, rejecting_, detail::encoding_of<A>(),
+                          [&](Reaction& reaction) { std::as_const(state_).react(event, reaction); });
+        A after = state_;
+        for (EventData& own : reacted.events) own = detail::apply<A>(after, std::move(own));
+        return {std::move(after), std::move(reacted)};
+    }
     template <class Command, VARVE_WHY(varve::detail::RefusedCommand<A, Command>)>
-    requires(!Decides<A, Command>) Then<A> when(const Command& command)
+    requires(!Decides<A, Command> && !varve::detail::Reacts<A, Command>) Then<A> when(const Command& command)
     const VARVE_REFUSED;
 
     /// The state that the past alone has led to: for events whose change no command would show.
@@ -179,6 +138,8 @@ class Given {
 
   private:
     A state_;
+    std::vector<detail::Rejecting> rejecting_;
+    Time now_{};
 };
 
 /// Tests an aggregate in its own words, without any store:
@@ -192,6 +153,14 @@ class Given {
 /// one of an old schema as it is stored:
 ///
 ///     given<Account>(EventData{.type = "Deposited", .schema = 1, .data = R"({"cents":50})"}).when(…)
+///
+/// A process manager is tested by the events that it reacts to (processes/process.h):
+///
+///     given<Checkout>().when(OrderPlaced{"p-1", 3}, "o-17")
+///         .then_commands(command<Stock>("p-1", Reserve{3}))
+///         .then_effects(AskPayment{"o-17"})
+///         .then(Started{});
+///     given<Checkout>().rejecting<Stock>("p-1", reject("out_of_stock")).when(OrderPlaced{"p-1", 3}).then(GivenUp{});
 ///
 /// Threads: each call stands for itself.
 template <class A, class... Events>
