@@ -57,8 +57,8 @@ struct Consumer {
     const char* options_name() const;
     /// ConfigError for a name or an option that cannot work.
     void check() const;
-    /// Projects, or reacts to, as many events as fit into one transaction, of whole slots and one slot at least; returns
-    /// how many. Where there is a handler instead: all, since nothing is left to do.
+    /// Projects, or reacts to, as many events as fit into one transaction, of whole slots and one slot at least;
+    /// returns how many. Where there is a handler instead: all, since nothing is left to do.
     std::size_t project_some(Transaction& tx, std::span<const RecordedEvent> events,
                              const store::Capabilities& capabilities) const;
 };

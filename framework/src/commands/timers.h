@@ -17,11 +17,11 @@
 // Timers: what is to be done at a time. Each is one row in a bucket, which holds those of one consumer that are due in
 // one minute; a list says which buckets there are. So to find what is due costs what is due, however many wait.
 //
-//     T1  Who sets a timer reads that its bucket is in the list, or adds it; who takes a bucket from the list reads that
-//         nothing is in it: both in the transaction that does so. So no timer is in a bucket that nobody looks at.
-//     T2  What a timer does, and that it is gone, are one transaction, under a command id of its own.
-//     T3  That transaction does nothing before its time; and its owner fires nothing before it has taken the events up
-//         to that time, which may cancel it.
+//  T1 Who sets a timer reads that its bucket is in the list, or adds it; who takes a bucket from the list reads that
+//     nothing is in it: both in the transaction that does so. So no timer is in a bucket that nobody looks at.
+//  T2 What a timer does, and that it is gone, are one transaction, under a command id of its own.
+//  T3 That transaction does nothing before its time; and its owner fires nothing before it has taken the events up to
+//     that time, which may cancel it.
 
 namespace varve::detail {
 

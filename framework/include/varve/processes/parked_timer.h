@@ -22,8 +22,8 @@ struct ParkedTimer {
     Time since;         ///< the first
 };
 
-// `follower`: process_name<P>(), or schedule_name<A>(). Errors of all three: InvalidError if this application has no such
-// follower, and from its own handler; those of the store.
+// `follower`: process_name<P>(), or schedule_name<A>(). Errors of all three: InvalidError if this application has no
+// such follower, and from its own handler; those of the store.
 
 std::vector<ParkedTimer> parked_timers(Application& application, std::string_view follower);
 /// Fires them once more, in this thread. Returns how many have not failed again.

@@ -132,8 +132,8 @@ class Reaction {
     requires(!EventType<Event>) void record(const Event& event) VARVE_REFUSED;
 
     /// Sets a timer, one of the process's Timers variant; else an InvalidError. At that time, or as soon after it as
-    /// somebody runs the process, the same instance reacts to it, once, as to an event. Returns the timer's id, by which
-    /// it can be cancelled. It is not early by the clock of whoever fires it, in other words of `now()` there.
+    /// somebody runs the process, the same instance reacts to it, once, as to an event. Returns the timer's id, by
+    /// which it can be cancelled. It is not early by the clock of whoever fires it, in other words of `now()` there.
     template <EventType Timer>
     std::string at(Time due, const Timer& timer) {
         return set_timer(due, typeid(Timer), qualified_type_name<Timer>(), &timer);

@@ -64,10 +64,10 @@ std::string schedule_name() {
     return detail::schedule_name(aggregate_type<A>());
 }
 
-/// Has the command executed at that time, or as soon after it as somebody runs run_scheduled: once, for ever. Set in the
-/// transaction: if that does not commit, nothing is scheduled. Returns an id, by which it can be cancelled. `command` is
-/// stored as an event is: its fields have a JSON form, and a later program reads its old forms by `Previous`.
-/// InvalidError for a time that is none, and an id that cannot be one.
+/// Has the command executed at that time, or as soon after it as somebody runs run_scheduled: once, for ever. Set in
+/// the transaction: if that does not commit, nothing is scheduled. Returns an id, by which it can be cancelled.
+/// `command` is stored as an event is: its fields have a JSON form, and a later program reads its old forms by
+/// `Previous`. InvalidError for a time that is none, and an id that cannot be one.
 template <class A, class Command>
 requires(!detail::RefusedScheduled<A, Command>::refused) std::string
     schedule(Transaction& tx, std::string_view id, const Command& command, Time due) {
@@ -108,8 +108,8 @@ bool cancel_scheduled(Application& application, std::string_view timer) {
 
 /// From now on scheduled commands on an A are executed in the background when they are due, those of earlier first. Of
 /// all programs that call this, one does the work; if it dies, another goes on. `Commands` are all those that may have
-/// been scheduled: one of another type is set aside, as one that throws. The events of a command carry its timer's id as
-/// their command id, and the correlation id and trace of the command that has scheduled it.
+/// been scheduled: one of another type is set aside, as one that throws. The events of a command carry its timer's id
+/// as their command id, and the correlation id and trace of the command that has scheduled it.
 ///
 /// Errors: ConfigError for a store without a feed (docs/feed.md), if it runs already, and for options that cannot work.
 template <class A, class... Commands>
