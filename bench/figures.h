@@ -48,6 +48,7 @@ std::vector<Figure> hot_aggregates(const Plan& plan);
 std::vector<Figure> hot_transfers(const Plan& plan);
 std::vector<Figure> imports(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
+std::vector<Figure> processes(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
 /// On a server that is there.
 Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url);

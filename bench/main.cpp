@@ -65,7 +65,7 @@ int main(int argc, char** argv) try {
     std::vector<bench::Figure> figures;
     std::vector<std::vector<bench::Figure> (*)(const bench::Plan&)> groups{
         bench::commands,      bench::loads,   bench::transfers, bench::hot_aggregates,
-        bench::hot_transfers, bench::imports, bench::following};
+        bench::hot_transfers, bench::imports, bench::following, bench::processes};
 #ifdef VARVE_DYNAMODB_SERVERS
     groups.push_back(bench::dynamodb);
     groups.push_back(bench::dynamodb_answers);

@@ -1,4 +1,5 @@
 #include "support/checkout.h"
+#include "support/lending.h"
 
 #include <varve/testing/given.h>
 
@@ -95,6 +96,34 @@ TEST(GivenProcess, the_time_and_the_aggregate_are_what_the_test_says) {
         .at(Time{std::chrono::seconds{1}})
         .when(Paid{}, "x")
         .then(Started{"\"1970-01-01T00:00:01.000000Z\" x"});
+}
+
+TEST(GivenProcess, timers_are_set_come_back_and_are_cancelled) {
+    using namespace lending;
+    using std::chrono::hours;
+    Reminder::is_broken = false;
+    const Time now{hours{1}};
+    given<Reminder>()
+        .at(now)
+        .when(Lent{3600})
+        .then_timer_at(now + hours{1}, Overdue{1})
+        .then(Set{"timer-1"})
+        .then_cancelled();
+    given<Reminder>(Set{"timer-1"})
+        .at(now)
+        .when(Overdue{1}, "b")
+        .then_effects(Letter{1})
+        .then_timers(timer_at(now + hours{1}, Overdue{2}))
+        .then(Reminded{1, now}, Set{"timer-1"});
+    given<Reminder>().when(Overdue{3}).then_no_timer();
+    given<Reminder>(Set{"timer-1"}).when(Returned{}).then_cancelled("timer-1").then(Ended{true});
+    given<Reminder>(Set{"timer-1"}).timers_gone().when(Returned{}).then_cancelled("timer-1").then(Ended{false});
+    const auto reacted = given<Reminder>().at(now).when(Lent{3600});
+    const std::string failure = failure_of([&] { reacted.then_timer_at(now, Overdue{1}); });
+    EXPECT_NE(failure.find("Lent led to other timers"), std::string::npos) << failure;
+    EXPECT_NE(failure_of([&] { reacted.then_cancelled("x"); }).find("Lent cancelled other timers"), std::string::npos);
+    EXPECT_THROW(reacted.then_no_timer(), AssertionFailed);
+    EXPECT_THROW(reacted.then_nothing(), AssertionFailed);
 }
 
 TEST(GivenProcess, an_event_that_is_none_of_the_processes_is_named) {

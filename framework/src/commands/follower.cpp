@@ -200,6 +200,13 @@ bool Follower::own(const std::stop_token& stop) {
     const store::Position before = seen_;
     delivering_ = {};
     if (timers_) timers_->look_anew();
+    if (consumer_.react && !timers_ && has_timers(application_, consumer_.name)) {
+        try_to_log(application_.runtime().log, LogLevel::error, [&] {
+            return "the follower '" + consumer_.name +
+                   "' has timers that wait, and this program's process has none: they do not fire until one with its "
+                   "Timers runs it";
+        });
+    }
     be_at(found.value_or(Checkpoint{}));
     if (before > 0 && planted(PlantedFault::a_new_owner_goes_on_from_where_it_was_before)) seen_ = before;
     if (seen_ > 0 && planted(PlantedFault::a_new_owner_takes_what_lies_at_the_checkpoint_again)) --seen_;

@@ -37,6 +37,12 @@ Consumer checked(Consumer consumer) {
     return consumer;
 }
 
+std::string why_it_has_no_rows(const Consumer& consumer) {
+    return "'" + consumer.name +
+           (consumer.hands_over() ? "' is a subscription: what it has done lies outside of the store"
+                                  : "' is a process: what it has done is in other aggregates' events");
+}
+
 }  // namespace
 
 Keeper::Keeper(Application& application, std::atomic<int>& idle, Consumer consumer)
@@ -202,7 +208,7 @@ Keeper::Kept Keeper::kept(const Build& build) {
 
 Consumer Keeper::live_consumer() {
     if (!is_projection_) {
-        throw InvalidError("'" + consumer_.name + "' is a subscription: what it has done lies outside of the store");
+        throw InvalidError(why_it_has_no_rows(consumer_));
     }
     const Build live = parts_of(application_).builds(consumer_.name).live;
     if (live.version != consumer_.version) {
@@ -356,8 +362,7 @@ void Keeper::begin(bool anew) {
 
 void Keeper::rebuild() {
     if (!is_projection_) {
-        throw InvalidError("'" + consumer_.name +
-                           "' is a subscription: what it has done lies outside of the store, and is not made anew");
+        throw InvalidError(why_it_has_no_rows(consumer_) + ", and is not made anew");
     }
     begin(true);
     wake_loop();

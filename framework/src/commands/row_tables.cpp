@@ -3,6 +3,7 @@
 #include "commands/checkpoint.h"
 #include "commands/parked_row.h"
 #include "commands/stream_row.h"
+#include "commands/timers.h"
 #include "events/snapshot.h"
 #include "feed/log.h"
 #include "locks/stored_lock.h"
@@ -20,8 +21,9 @@ namespace varve::detail {
 namespace {
 
 /// What keeps its rows here is of this version of the framework, and has no indexes.
-const RowTable* const frameworks[] = {&row_table<Checkpoint>, &row_table<Builds>, &row_table<ParkedRow>,
-                                      &row_table<StreamRow>, &index_rows};
+const RowTable* const frameworks[] = {&row_table<Checkpoint>,  &row_table<Builds>,    &row_table<ParkedRow>,
+                                      &row_table<StreamRow>,   &index_rows,           &row_table<TimerRow>,
+                                      &row_table<TimerBucket>, &row_table<TimerAside>};
 
 bool is_the_frameworks(const RowTable& table) {
     return std::ranges::any_of(frameworks, [&](const RowTable* one) { return one->type.type == table.type.type; });

@@ -18,7 +18,10 @@ namespace {
 
 constexpr Duration minute = std::chrono::minutes{1};
 /// Others may set timers, too: so often the store is asked.
-constexpr Duration look_again_after = std::chrono::seconds{1};
+Duration look_again_after(const Consumer& consumer) {
+    return consumer.hears ? std::chrono::seconds{1} : consumer.options.poll_interval;
+}
+constexpr std::size_t id_bytes_max = 200;  // of a command id
 constexpr std::size_t page_size = 100;
 constexpr std::size_t minute_text_size = std::string_view{"2026-01-31T12:00"}.size();
 constexpr std::size_t due_text_size = std::string_view{"2026-01-31T12:00:00.000000Z"}.size();
@@ -77,6 +80,11 @@ std::string set_timer(Transaction& tx, const std::string& consumer, Time due_at,
     }
     Workspace& work = Workspace::of(tx);
     const TimerPlace place{.consumer = consumer, .due_and_unique = due + "/" + uuid7(work.runtime())};
+    if (place.id().size() > id_bytes_max) {
+        throw InvalidError("the name '" + consumer + "' is too long to set timers: their ids would have " +
+                           std::to_string(place.id().size()) + " bytes, more than the " + std::to_string(id_bytes_max) +
+                           " of a command id");
+    }
     const RowsInTransaction<TimerBucket> buckets = tx.rows<TimerBucket>();
     if (!buckets.get(place.bucket()))
         buckets.put(place.bucket(), {.first = std::chrono::floor<std::chrono::minutes>(due_at)});
@@ -115,10 +123,11 @@ Duration DueTimers::fire(Time up_to, const std::function<bool()>& goes_on) {
         return std::max(left, Duration::zero());
     };
     if (clock.steady_now() < look_at_ && (!next_ || *next_ > up_to)) return wait();
-    look_at_ = clock.until(look_again_after);
+    look_at_ = clock.until(look_again_after(consumer_));
     next_.reset();
     // The next minute's bucket may begin before the next look.
-    const RowRange range{.partition = consumer_.name, .first = {}, .last = minute_of(up_to + look_again_after)};
+    const RowRange range{
+        .partition = consumer_.name, .first = {}, .last = minute_of(up_to + look_again_after(consumer_))};
     PageOptions page{.limit = page_size};
     do {
         const RowPage<TimerBucket> buckets = application_.rows<TimerBucket>().range(range, page);
@@ -207,6 +216,10 @@ void DueTimers::look_for(const std::vector<store::Key>& rows) {
         const Time due = parse_time(std::string_view{*sort}.substr(0, due_text_size));
         next_ = next_ ? std::min(*next_, due) : due;
     }
+}
+
+bool has_timers(Application& application, const std::string& consumer) {
+    return !application.rows<TimerBucket>().range({.partition = consumer}, {.limit = 1}).rows.empty();
 }
 
 std::map<std::string, TimerAside> timers_aside(Application& application, const std::string& consumer) {

@@ -112,6 +112,8 @@ class DueTimers {
     std::optional<Time> next_;  // the first one that is known to wait
 };
 
+/// Whether any may wait for this consumer.
+bool has_timers(Application& application, const std::string& consumer);
 /// Those of one consumer that have failed, by their ids.
 std::map<std::string, TimerAside> timers_aside(Application& application, const std::string& consumer);
 /// Fires these once more, in this thread. How many have not failed again.

@@ -9,14 +9,13 @@ namespace {
 
 class Tried final : public Reaction {
   public:
-    Tried(const EventContext& input, Time now, const std::vector<Rejecting>& rejecting, const Encoding& encode,
-          ReactedTo& reacted)
-        : Reaction(input), now_(now), rejecting_(rejecting), encode_(encode), reacted_(reacted) {}
+    Tried(const EventContext& input, const World& world, const Encoding& encode, ReactedTo& reacted)
+        : Reaction(input), world_(world), encode_(encode), reacted_(reacted) {}
 
-    Time now() const override { return now_; }
+    Time now() const override { return world_.now; }
     bool cancel(std::string_view id) override {
         reacted_.cancelled.emplace_back(id);
-        return true;
+        return !world_.timers_are_gone;
     }
     void expect_all_seen() const {
         const varve::detail::Refusal* const refusal = unseen();
@@ -32,8 +31,8 @@ class Tried final : public Reaction {
         std::string fields = command.json();
         reacted_.commands.push_back({.type = std::string{command.command} + " on " + stream,
                                      .data = fields.empty() ? std::string{"null"} : std::move(fields)});
-        const auto found = std::ranges::find(rejecting_, stream, &Rejecting::stream);
-        if (found == rejecting_.end()) return std::nullopt;
+        const auto found = std::ranges::find(world_.rejecting, stream, &Rejecting::stream);
+        if (found == world_.rejecting.end()) return std::nullopt;
         return found->rejection;
     }
     void add_effect(EventData effect) override { reacted_.effects.push_back(std::move(effect)); }
@@ -57,16 +56,15 @@ class Tried final : public Reaction {
         return "timer-" + std::to_string(reacted_.timers.size());
     }
 
-    const Time now_;
-    const std::vector<Rejecting>& rejecting_;
+    const World& world_;
     const Encoding& encode_;
     ReactedTo& reacted_;
 };
 
 }  // namespace
 
-ReactedTo react(Place place, const RecordedEvent& input, Time now, const std::vector<Rejecting>& rejecting,
-                const Encoding& encode, const std::function<void(Reaction&)>& react) {
+ReactedTo react(Place place, const RecordedEvent& input, const World& world, const Encoding& encode,
+                const std::function<void(Reaction&)>& react) {
     ReactedTo reacted{.place = place,
                       .event = input.event.type,
                       .commands = {},
@@ -75,7 +73,7 @@ ReactedTo react(Place place, const RecordedEvent& input, Time now, const std::ve
                       .timers = {},
                       .cancelled = {}};
     const EventContext context{input};
-    Tried tried{context, now, rejecting, encode, reacted};
+    Tried tried{context, world, encode, reacted};
     react(tried);
     tried.expect_all_seen();
     return reacted;

@@ -2,6 +2,7 @@
 #include "../money.h"
 #include "../turnover.h"
 #include "cli.h"
+#include "conversation.h"
 #include "interrupt.h"
 #include "text.h"
 
@@ -272,9 +273,20 @@ void add_reading_commands(CLI::App& app, Cli& cli) {
     statement->add_option("--version", asked->version, "as of this version")->check(CLI::PositiveNumber)->excludes(at);
     statement->callback([&cli, asked] { cli.chosen = [&cli, asked] { return print_statement(cli, *asked); }; });
 
-    CLI::App* history = app.add_subcommand("history", "Print an account's events as they are stored");
-    history->add_option("account", asked->account)->required();
-    history->callback([&cli, asked] { cli.chosen = [&cli, asked] { return print_history(cli, *asked); }; });
+    CLI::App* history =
+        app.add_subcommand("history", "Print an account's events as they are stored, or those of a conversation");
+    const auto correlation = std::make_shared<std::string>();
+    CLI::Option* of_account = history->add_option("account", asked->account);
+    CLI::Option* of_conversation = history->add_option(
+        "--correlation", *correlation, "all accounts' events with this correlation id, each below what led to it");
+    of_account->excludes(of_conversation);
+    history->callback([&cli, asked, correlation] {
+        if (asked->account.empty() && correlation->empty())
+            throw CLI::ValidationError("history", "name an account, or give --correlation ID");
+        cli.chosen = [&cli, asked, correlation] {
+            return correlation->empty() ? print_history(cli, *asked) : print_conversation(cli, *correlation);
+        };
+    });
 
     CLI::App* balances = app.add_subcommand("balances", "List all accounts, from the read model");
     balances->callback([&cli] { cli.chosen = [&cli] { return print_balances(cli); }; });

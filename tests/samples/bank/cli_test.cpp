@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -145,6 +146,27 @@ TEST_F(BankCli, history_shows_the_events_with_their_metadata) {
     EXPECT_EQ(history.events[2].type, "Withdrawn");
     EXPECT_EQ(history.events[2].data.text, R"({"cents":100})");
     EXPECT_EQ(history.events[2].metadata.command_id, "w1");
+}
+
+TEST_F(BankCli, history_of_a_correlation_shows_one_conversation) {
+    struct Part {
+        std::size_t depth = 0;
+        std::string stream;
+        std::string type;
+    };
+    struct Conversation {
+        std::vector<Part> lines;
+    };
+    ASSERT_EQ(bank.run({"transfer", "alice", "bob", "1", "--id", "t1"}).code, 0);
+    ASSERT_EQ(bank.run({"transfer", "alice", "bob", "2", "--id", "t2"}).code, 0);
+    const auto conversation = bank.run_json<Conversation>({"history", "--correlation", "t1"});
+    ASSERT_EQ(conversation.lines.size(), 2u);
+    std::set<std::string> streams;
+    for (const Part& line : conversation.lines) streams.insert(line.stream + " " + line.type);
+    EXPECT_EQ(streams, (std::set<std::string>{"account-alice Withdrawn", "account-bob Deposited"}));
+    EXPECT_NE(bank.run({"history", "--correlation", "t2"}).output.find("account-bob/3  Deposited"), std::string::npos);
+    EXPECT_EQ(bank.run_json<Answer>({"history", "--correlation", "t3"}, 1).error, "not_found");
+    EXPECT_NE(bank.run({"history"}).output.find("name an account, or give --correlation ID"), std::string::npos);
 }
 
 TEST_F(BankCli, balances_lists_the_read_model) {

@@ -28,8 +28,8 @@ struct ScheduleOptions {
     /// forgotten, with a line in the log.
     enum class OnRejection : std::uint8_t { park, forget };
     OnRejection on_rejection = OnRejection::park;
-    /// How often it looks for what is due, at most; more than 0. Once a second in any case, and when the next is due.
-    Duration poll_interval = std::chrono::milliseconds{500};
+    /// How often it asks the store for what was scheduled meanwhile; more than 0. So late may one be that is due at once.
+    Duration poll_interval = std::chrono::seconds{1};
 };
 
 namespace detail {

@@ -78,11 +78,16 @@ class Given {
     /// epoch's. Without a word, commands are accepted.
     template <Aggregate Other>
     Given& rejecting(std::string_view id, Rejection rejection) {
-        rejecting_.push_back({stream_name(aggregate_type<Other>(), id), std::move(rejection)});
+        world_.rejecting.push_back({stream_name(aggregate_type<Other>(), id), std::move(rejection)});
         return *this;
     }
     Given& at(Time now) {
-        now_ = now;
+        world_.now = now;
+        return *this;
+    }
+    /// Timers that it cancels have fired before.
+    Given& timers_gone() {
+        world_.timers_are_gone = true;
         return *this;
     }
 
@@ -112,11 +117,11 @@ class Given {
         input.stream = std::string{A::name} + "-" + std::string{aggregate_id};
         input.version = 1;
         input.id = "given";
-        input.time = now_;
+        input.time = world_.now;
         input.event = encode_event(event);
         input.metadata = std::make_shared<const Metadata>();
         detail::ReactedTo reacted =
-            detail::react({file, line}, input, now_, rejecting_, detail::encoding_of<A>(),
+            detail::react({file, line}, input, world_, detail::encoding_of<A>(),
                           [&](Reaction& reaction) { std::as_const(state_).react(event, reaction); });
         A after = state_;
         for (EventData& own : reacted.events) own = detail::apply<A>(after, std::move(own));
@@ -138,8 +143,7 @@ class Given {
 
   private:
     A state_;
-    std::vector<detail::Rejecting> rejecting_;
-    Time now_{};
+    detail::World world_;
 };
 
 /// Tests an aggregate in its own words, without any store:

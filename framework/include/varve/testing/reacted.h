@@ -40,10 +40,16 @@ struct Encoding {
     std::optional<EventData> (*timer)(const std::type_info& type, const void* timer);
 };
 
-/// What `react` does, where commands are accepted but for those that are to be rejected. AssertionFailed if it does
-/// what fails a reaction.
-ReactedTo react(Place place, const RecordedEvent& input, Time now, const std::vector<Rejecting>& rejecting,
-                const Encoding& encode, const std::function<void(Reaction&)>& react);
+/// What a reaction meets.
+struct World {
+    Time now = {};
+    std::vector<Rejecting> rejecting = {};
+    bool timers_are_gone = false;
+};
+
+/// What `react` does there. AssertionFailed if it does what fails a reaction.
+ReactedTo react(Place place, const RecordedEvent& input, const World& world, const Encoding& encode,
+                const std::function<void(Reaction&)>& react);
 
 // Each throws AssertionFailed unless it holds.
 void expect_commands(const ReactedTo& reacted, const std::vector<EventData>& expected);
@@ -72,6 +78,17 @@ requires(Decides<A, Command>) ExpectedCommand command(std::string_view id, const
                   "commands are compared by their fields, which must have a JSON form (core/json.h)");
     return {{.type = std::string{type_name<Command>()} + " on " + stream_name(aggregate_type<A>(), id),
              .data = json::encode(command)}};
+}
+
+/// A timer as Reacted::then_timers expects it.
+struct ExpectedTimer {
+    EventData data;
+};
+template <EventType Timer>
+ExpectedTimer timer_at(Time due, const Timer& timer) {
+    EventData data = encode_event(timer);
+    data.type = to_string(due) + " " + data.type;
+    return {std::move(data)};
 }
 
 /// What follows from an event that a process reacts to; see given().
@@ -103,12 +120,15 @@ class Reacted {
     template <class... Events, VARVE_WHY(detail::RefusedGiven<P, Events...>)>
     requires(detail::RefusedGiven<P, Events...>::refused) const Reacted& then(const Events&... events) const
         VARVE_REFUSED;
-    /// Exactly this timer, and no other. given(…).at(now) says what time it is.
+    /// Exactly this timer. given(…).at(now) says what time it is.
     template <EventType Timer>
     const Reacted& then_timer_at(Time due, const Timer& timer) const {
-        EventData expected = encode_event(timer);
-        expected.type = to_string(due) + " " + expected.type;
-        detail::expect_timers(reacted_, {std::move(expected)});
+        return then_timers(timer_at(due, timer));
+    }
+    /// Exactly these timers, in the order in which they were set.
+    template <std::same_as<ExpectedTimer>... Timers>
+    const Reacted& then_timers(const Timers&... timers) const {
+        detail::expect_timers(reacted_, {timers.data...});
         return *this;
     }
     const Reacted& then_no_timer() const {
