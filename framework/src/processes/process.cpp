@@ -144,7 +144,8 @@ Consumer consumer_of(ProcessType process, const ProcessOptions& options) {
     Consumer consumer{.name = process_name(process.own),
                       .filter = {},
                       .start_at = options.start_at,
-                      .options = {.poll_interval = options.poll_interval,
+                      .options = {.batch_max = 100,  // each event is a transaction of its own
+                                  .poll_interval = options.poll_interval,
                                   .on_poison = options.on_poison,
                                   .parked_max = options.parked_max,
                                   .partitions = options.partitions},
