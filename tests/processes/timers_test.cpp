@@ -200,10 +200,12 @@ TEST_F(Timed, a_bucket_that_is_not_empty_stays_open) {
 }
 
 TEST_F(Timed, its_time_must_be_one_and_its_id_of_this_process) {
-    const auto set = [&](Transaction& tx) {
-        detail::set_timer(tx, "$process-reminder", Time::max(), "c", encode_event(Overdue{}));
-    };
-    EXPECT_THROW(shop.transact(set), InvalidError);
+    for (const Time none : {Time::max(), Time::min(), parse_time("9999-12-31T23:59:59Z") + 1s}) {
+        const auto set = [&](Transaction& tx) {
+            detail::set_timer(tx, "$process-reminder", none, "c", encode_event(Overdue{}));
+        };
+        EXPECT_THROW(shop.transact(set), InvalidError);
+    }
     const auto cancel = [&](Transaction& tx) { detail::cancel_timer(tx, "$process-reminder", "something"); };
     EXPECT_THROW(shop.transact(cancel), InvalidError);
 }

@@ -73,11 +73,13 @@ std::optional<TimerPlace> TimerPlace::of(std::string_view id) {
 
 std::string set_timer(Transaction& tx, const std::string& consumer, Time due_at, const std::string& instance,
                       EventData timer) {
-    const std::string due = to_string(due_at);
-    if (due.size() != due_text_size || due.front() == '-') {
-        throw InvalidError("the timer " + timer.type + " is to be due at " + due +
-                           "; give it a time in the years 0 to 9999");
+    using std::chrono::sys_days;
+    using std::chrono::year;
+    if (due_at < sys_days{year{0} / 1 / 1} || due_at >= sys_days{year{10'000} / 1 / 1}) {
+        throw InvalidError("the timer " + timer.type + " of '" + instance +
+                           "' is to be due at a time that is none; give it one in the years 0 to 9999");
     }
+    const std::string due = to_string(due_at);
     Workspace& work = Workspace::of(tx);
     const TimerPlace place{.consumer = consumer, .due_and_unique = due + "/" + uuid7(work.runtime())};
     if (place.id().size() > id_bytes_max) {
