@@ -1,14 +1,12 @@
 #include "commands/timers.h"
 
-#include "support/lending.h"
 #include "support/one_by_one_store.h"
-#include "support/reacting.h"
+#include "support/timing.h"
 
 #include <varve/processes/parked_timer.h>
 #include <varve/processes/schedule.h>
 #include <varve/testing/counting_store.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,38 +16,6 @@
 
 namespace varve {
 namespace {
-
-using namespace lending;
-
-struct Timed : Reacts {
-    Timed() {
-        Reminder::is_broken = false;
-        Reminder::order.clear();
-    }
-
-    void lend(const std::string& book, Duration time) {
-        const std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
-        shop.execute<Book>(book, Lend{seconds}).value();
-    }
-    void take_back(const std::string& book) { shop.execute<Book>(book, Return{}).value(); }
-    /// As its thread would.
-    void pass_time(detail::Follower& follower, Duration time) {
-        for (const Time until = clock.now() + time; clock.now() < until;) {
-            const std::optional<Duration> pause = follower.turn({});
-            ASSERT_TRUE(pause) << follower.status().error;
-            clock.advance(std::clamp<Duration>(*pause, 1ms, std::max<Duration>(until - clock.now(), 1ms)));
-        }
-    }
-    std::size_t buckets() {
-        std::size_t count = 0;
-        for (const auto& one : shop.rows<detail::TimerBucket>().range({.partition = "$process-reminder"})) {
-            static_cast<void>(one);
-            ++count;
-        }
-        return count;
-    }
-    std::vector<Time> reminded(const std::string& book) { return shop.load<Reminder>(book).state.reminded; }
-};
 
 TEST_F(Timed, a_timer_comes_back_when_it_is_due_and_not_before) {
     detail::Follower follower{shop, idle, consumer<Reminder>()};
@@ -204,10 +170,10 @@ TEST_F(Timed, its_time_must_be_one_and_its_id_of_this_process) {
         const auto set = [&](Transaction& tx) {
             detail::set_timer(tx, "$process-reminder", none, "c", encode_event(Overdue{}));
         };
-        EXPECT_THROW(shop.transact(set), InvalidError);
+        EXPECT_THROW(static_cast<void>(shop.transact(set)), InvalidError);
     }
     const auto cancel = [&](Transaction& tx) { detail::cancel_timer(tx, "$process-reminder", "something"); };
-    EXPECT_THROW(shop.transact(cancel), InvalidError);
+    EXPECT_THROW(static_cast<void>(shop.transact(cancel)), InvalidError);
 }
 
 TEST_F(Timed, metadata_flow_through_a_timer) {
@@ -249,49 +215,6 @@ TEST_F(Timed, what_waits_costs_nothing) {
     wait_far_away(3000);
     EXPECT_EQ(requests_in_a_minute(), few);
 }
-
-/// As the tests of reactions, with timers: who dies while they are set, fire and are cancelled.
-struct DyingTimers : Timed {
-    Duration time_to_live() const override { return 1min; }
-
-    bool run(const std::shared_ptr<store::ItemStore>& inner, int dies_at, std::uint64_t applies) {
-        SCOPED_TRACE("dies at request " + std::to_string(dies_at));
-        {
-            Application before{inner, options()};
-            before.execute<Book>("kept", Lend{100}).value();
-            before.execute<Book>("returned", Lend{100}).value();
-            before.execute<Book>("returned", Return{}).value();
-        }
-        const auto dying = std::make_shared<DyingStore>(inner, dies_at, applies);
-        try {
-            Application first{dying, options()};
-            detail::Follower follower{first, idle, consumer<Reminder>()};
-            work(follower);
-        } catch (const Error&) {
-        }
-        clock.advance(2000h);
-        Application second{inner, options()};
-        detail::Follower heir{second, idle, consumer<Reminder>()};
-        for (int i = 0; i < 8; ++i) {
-            heir.turn({});
-            clock.advance(2h);
-        }
-        EXPECT_TRUE(second.settle(1min));
-        EXPECT_EQ(events_of(second, "reminder-kept"), (Texts{"Set", "Reminded", "Set", "Reminded", "Set", "Reminded"}));
-        EXPECT_EQ(events_of(second, "reminder-returned"), (Texts{"Set", "Ended"}));
-        EXPECT_TRUE(detail::timers_aside(second, "$process-reminder").empty());
-        for (const auto& left : second.rows<detail::TimerBucket>().range({.partition = "$process-reminder"}))
-            ADD_FAILURE() << "a bucket is left: " << left.key.sort;
-        return dying->is_dead();
-    }
-    void work(detail::Follower& follower) {
-        follower.turn({});
-        clock.advance(3min);
-        follower.turn({});
-        clock.advance(2s);
-        follower.turn({});
-    }
-};
 
 TEST_F(DyingTimers, each_fires_once_whoever_dies_at_whatever_request) {
     for (const std::uint64_t applies : {std::uint64_t{0}, ~std::uint64_t{0}}) {

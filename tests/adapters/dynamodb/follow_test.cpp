@@ -1,8 +1,11 @@
 #include "each_server.h"
 #include "support/account.h"
+#include "support/checkout.h"
+#include "support/lending.h"
 
 #include <varve/commands/delivery.h>
 #include <varve/commands/follower_status.h>
+#include <varve/processes/parked_timer.h>
 #include <varve/store/open.h>
 
 #include <algorithm>
@@ -119,6 +122,51 @@ TEST_P(Following, effects_arrive_in_the_order_of_their_stream_though_who_deliver
         std::this_thread::sleep_for(10ms);
     const std::lock_guard lock{mutex};
     EXPECT_EQ(got, sent);
+}
+
+/// Each order needs two of what there is, which is enough for half of them.
+TEST_P(Following, processes_react_once_to_each_event_and_their_timers_come_back_though_who_runs_them_ends) {
+    using namespace checkout;
+    using namespace lending;
+    if (!server_) return;
+    constexpr int rounds = 10;
+    const ApplicationOptions options{.retry = {.time_max = 100s}, .locks = {.time_to_live = 60s}};
+    Application second{varve::open(server_->url("shop")), options};
+    second.execute<Stock>("p", Fill{rounds}).value();
+    {
+        Application first{varve::open(server_->url("shop")), options};
+        run<Checkout>(first);
+        run<Checkout>(second);
+        run<Reminder>(first);
+        second.execute<Book>("early", Lend{0}).value();
+        for (int i = 0; i < rounds; ++i) second.execute<Purchase>("o" + std::to_string(i), Place{"p", 2}).value();
+    }
+    run<Reminder>(second);
+    second.execute<Book>("late", Lend{0}).value();
+    ASSERT_TRUE(second.wait_for(process_name<Checkout>(), {}, 100s)) << second.followers().front().error;
+    ASSERT_TRUE(second.wait_for(process_name<Reminder>(), {}, 100s)) << second.followers().back().error;
+
+    int done = 0;
+    for (int i = 0; i < rounds; ++i) {
+        const std::string id = "o" + std::to_string(i);
+        const Loaded<Checkout> own = second.load<Checkout>(id);
+        EXPECT_EQ(own.version, 1) << id;
+        EXPECT_EQ(own.state.started == 1, second.load<Purchase>(id).state.is_open) << id;
+        EXPECT_EQ(second.events().effects("checkout-" + id, 1).size(), own.state.started == 1 ? 1u : 0u) << id;
+        done += static_cast<int>(own.state.started);
+    }
+    EXPECT_EQ(done, rounds / 2);
+    EXPECT_EQ(second.load<Stock>("p").state.reserved, rounds);
+
+    for (const char* book : {"early", "late"}) {
+        const auto reminded = [&] { return second.load<Reminder>(book).state.reminded.size(); };
+        for (const auto until = std::chrono::steady_clock::now() + 100s;
+             reminded() == 0 && std::chrono::steady_clock::now() < until;)
+            std::this_thread::sleep_for(10ms);
+        EXPECT_EQ(reminded(), 1u) << book;
+        EXPECT_EQ(second.load<Reminder>(book).version, 3) << book << ": it has set one, was reminded, and set the next";
+    }
+    EXPECT_TRUE(parked_timers(second, process_name<Reminder>()).empty());
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ struct ScheduleOptions {
     /// forgotten, with a line in the log.
     enum class OnRejection : std::uint8_t { park, forget };
     OnRejection on_rejection = OnRejection::park;
-    /// How often it asks the store for what was scheduled meanwhile; more than 0. So late may one be that is due at once.
+    /// How often it asks the store for what was scheduled meanwhile; more than 0. One that is due at once may be so
+    /// late.
     Duration poll_interval = std::chrono::seconds{1};
 };
 
