@@ -6,6 +6,7 @@
 #include <varve/processes/parked_timer.h>
 #include <varve/processes/schedule.h>
 #include <varve/testing/counting_store.h>
+#include <varve/testing/later.h>
 
 #include <cstdint>
 #include <memory>
@@ -191,7 +192,10 @@ TEST_F(Timed, metadata_flow_through_a_timer) {
 
 TEST_F(Timed, what_waits_costs_nothing) {
     const auto counting = std::make_shared<testing::CountingStore>(open("memory:"));
-    Application big{counting, options()};
+    testing::Later later;
+    ApplicationOptions with = options();
+    with.executor = &later;
+    Application big{counting, with};
     const auto wait_far_away = [&](int count) {
         for (int i = 0; i < count; i += 100) {
             big.transact([&](Transaction& tx) {
@@ -206,6 +210,7 @@ TEST_F(Timed, what_waits_costs_nothing) {
     const auto requests_in_a_minute = [&] {
         detail::Follower follower{big, idle, consumer<Reminder>()};
         follower.turn({});
+        later.drain();
         const std::uint64_t before = counting->counts().round_trips();
         pass_time(follower, 1min);
         return counting->counts().round_trips() - before;
