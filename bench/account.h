@@ -2,6 +2,7 @@
 
 #include <varve/varve.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -20,6 +21,11 @@ struct Deposit {
 struct Withdraw {
     std::int64_t cents;
 };
+
+/// About what a slot of one small event takes.
+inline constexpr std::size_t slot_bytes = 150;
+/// Of those that commands, or the events of a history, are spread over.
+inline constexpr int accounts = 50;
 
 /// The least that is an aggregate: what is measured is the framework.
 struct Account {

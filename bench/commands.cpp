@@ -8,8 +8,6 @@
 namespace bench {
 namespace {
 
-constexpr std::size_t slot_bytes = 150;  // about what a slot of one small event takes
-
 std::string account(unsigned thread, long i) {
     return std::to_string(thread) + "." + std::to_string(i % 1000);
 }

@@ -20,7 +20,6 @@ namespace {
 using varve::dynamodb::FaultProxy;
 using varve::dynamodb::LocalServer;
 
-constexpr std::size_t slot_bytes = 150;  // about what a slot of one small event takes
 constexpr std::chrono::milliseconds round_trip{5};
 
 /// A server in memory, and stores on it that nobody has used yet.
@@ -49,10 +48,10 @@ class Server {
     int runs_ = 0;
 };
 
-constexpr long accounts = 10;  // of each thread
+constexpr long accounts_each = 10;  // of each thread
 
 std::string account(unsigned thread, long i) {
-    return std::to_string(thread) + "." + std::to_string(i % accounts);
+    return std::to_string(thread) + "." + std::to_string(i % accounts_each);
 }
 
 /// So that every account is known.
@@ -60,7 +59,7 @@ void warm_up(unsigned threads, const std::function<int(unsigned, long)>& operati
     std::vector<std::jthread> workers;
     for (unsigned t = 0; t < threads; ++t) {
         workers.emplace_back([&operation, t] {
-            for (long i = 0; i < accounts; ++i) (void)operation(t, i);
+            for (long i = 0; i < accounts_each; ++i) (void)operation(t, i);
         });
     }
 }
@@ -71,7 +70,7 @@ double raw_puts(const Plan& plan, Server& server, unsigned in_flight) {
     std::deque<RawDynamoDb> raw;
     for (unsigned t = 0; t < in_flight; ++t) raw.emplace_back(server.address(), table);
     return rate(plan, in_flight, [&](unsigned thread, long i) {
-        raw[thread].put("account-" + account(thread, i), 1 + i / accounts, slot_bytes);
+        raw[thread].put("account-" + account(thread, i), 1 + i / accounts_each, slot_bytes);
         return 1;
     });
 }
@@ -106,7 +105,7 @@ double puts(const Plan& plan, Server& server, unsigned in_flight) {
     store->ensure_table(varve::transactions::events_table());
     return rate(plan, in_flight, [&](unsigned thread, long i) {
         const varve::store::Write write{
-            varve::transactions::slot_key("account-" + account(thread, i), 1 + i / accounts),
+            varve::transactions::slot_key("account-" + account(thread, i), 1 + i / accounts_each),
             varve::store::Put{{{"state", "committed"}, {"events", std::string(slot_bytes, 'x')}}},
             !varve::store::item_exists()};
         return std::holds_alternative<varve::store::Applied>(store->write({&write, 1}).front()) ? 1 : 0;

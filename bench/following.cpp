@@ -44,8 +44,6 @@ struct SumUp {
     }
 };
 
-constexpr int accounts = 50;
-
 /// So many slots of one event each, over all accounts.
 void fill(varve::Application& bank, int slots) {
     for (int first = 0; first < slots; first += accounts) {

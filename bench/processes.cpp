@@ -17,8 +17,6 @@
 namespace bench {
 namespace {
 
-constexpr int accounts = 50;
-
 struct Credited {
     std::int64_t cents = 0;
 };

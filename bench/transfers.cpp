@@ -10,8 +10,6 @@ namespace {
 
 using varve::transactions::Strategy;
 
-constexpr std::size_t slot_bytes = 150;
-
 /// A payroll of n - 1 legs: one account pays, the others receive; no two threads share an account.
 double transfer(const Plan& plan, const std::string& url, Strategy strategy, int n, unsigned threads) {
     varve::Application bank{varve::open(url), {.transactions = {.strategy = strategy}}};

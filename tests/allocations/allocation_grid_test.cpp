@@ -294,7 +294,7 @@ Points sample(dynamodb::LocalServer::Kind server, Which which) {
     std::printf("seed=%llu replay: VARVE_SEED=%llu\n", static_cast<unsigned long long>(seed),
                 static_cast<unsigned long long>(seed));
     // By the protocol, which is all that dynalite has, a command allocates three times as often.
-    return {which, server == dynamodb::LocalServer::Kind::dynalite ? 60U : 20U, seed};
+    return {which, server == dynamodb::LocalServer::Kind::dynalite ? 120U : 40U, seed};
 }
 
 class DynamoDbAllocations : public dynamodb::EachServer {};

@@ -13,20 +13,20 @@ namespace {
 
 using namespace account;
 
-struct Rung {
+struct Struck {
     int times = 0;
 };
 struct Ring {};
 /// Does as it is told while it decides.
 struct Bell {
     static constexpr std::string_view name = "bell";
-    using Event = std::variant<Rung>;
+    using Event = std::variant<Struck>;
     static inline std::function<void()> while_deciding;
 
-    void apply(const Rung&) {}
+    void apply(const Struck&) {}
     Decision<Event> decide(const Ring&) const {
         while_deciding();
-        return Rung{1};
+        return Struck{1};
     }
 };
 

@@ -3,6 +3,7 @@
 #endif
 #include "core/assert.h"
 
+#include "support/sanitized.h"
 #include "transactions/slot.h"
 
 #include <gtest/gtest.h>
@@ -13,13 +14,6 @@ bool goes_on_where_assertions_are_off();  // assert_off_test.cpp
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-[[maybe_unused]] constexpr bool is_sanitized = true;
-#elif defined(__has_feature)
-[[maybe_unused]] constexpr bool is_sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-[[maybe_unused]] constexpr bool is_sanitized = false;
-#endif
 #ifdef NDEBUG
 constexpr bool library_asserts = is_sanitized;
 #else

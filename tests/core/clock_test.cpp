@@ -17,6 +17,11 @@ TEST(Clock, a_time_is_written_and_read_back) {
     EXPECT_EQ(parse_time(to_string(time)), time);
 }
 
+TEST(Clock, the_first_and_the_last_time_of_all_are_written_too) {
+    EXPECT_EQ(to_string(Time::min()), "-290308-12-21T19:59:05.224192Z");
+    EXPECT_EQ(to_string(Time::max()), "294247-01-10T04:00:54.775807Z");
+}
+
 TEST(Clock, a_date_alone_is_its_midnight) {
     EXPECT_EQ(to_string(parse_time("2024-02-29")), "2024-02-29T00:00:00.000000Z");
 }

@@ -40,15 +40,15 @@ TEST_F(Sequenced, all_slots_of_a_transaction_appear_by_whichever_way_it_commits)
     expect_each_once_in_order(*store);
 }
 
-struct Told {
+struct Written {
     std::string whom;
 };
 
 TEST_F(Sequenced, effects_without_events_get_a_place_and_who_follows_events_sees_none_of_them) {
     Application bank{store, options()};
     deposit(bank, "a");
-    bank.transact([](Transaction& tx) { tx.effect(Told{"ann"}); }).value();
-    bank.transact([](Transaction& tx) { tx.effect(Told{"bob"}); }, {.command_id = "c-1"}).value();
+    bank.transact([](Transaction& tx) { tx.effect(Written{"ann"}); }).value();
+    bank.transact([](Transaction& tx) { tx.effect(Written{"bob"}); }, {.command_id = "c-1"}).value();
     bank.transact([](Transaction& tx) { tx.rows<Balance>().put("a", {1}); }, {.command_id = "c-2"}).value();
     put_in_order();
     EXPECT_EQ(standing_bells(*store), 0u);
@@ -59,10 +59,10 @@ TEST_F(Sequenced, effects_without_events_get_a_place_and_who_follows_events_sees
 }
 
 TEST_F(Sequenced, effects_whose_bell_was_never_rung_appear_when_a_scan_has_come_by) {
-    const store::Write old{
-        slot_key("$tx-old", 1),
-        store::Put{
-            {{"state", "committed"}, {"write_id", "old"}, {"effects", R"([{"type":"Told","data":{"whom":"ann"}}])"}}}};
+    const store::Write old{slot_key("$tx-old", 1),
+                           store::Put{{{"state", "committed"},
+                                       {"write_id", "old"},
+                                       {"effects", R"([{"type":"Written","data":{"whom":"ann"}}])"}}}};
     ASSERT_TRUE(std::holds_alternative<store::Applied>(store->write({&old, 1}).front()));
     Sweeper sweeper{coordinator, {}, {.page_interval = 0ms, .pause = 0ms}};
     sweeper.sweep();

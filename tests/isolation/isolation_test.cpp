@@ -62,7 +62,7 @@ std::vector<Row> all_rows() {
     return rows;
 }
 
-class Isolation : public ::testing::TestWithParam<Row> {};
+class IsolationOf : public ::testing::TestWithParam<Row> {};
 
 struct Tried {
     unsigned schedules = 0;
@@ -84,7 +84,7 @@ Tried try_every_schedule(const Row& row, const Case& what, Level level) {
     return tried;
 }
 
-TEST_P(Isolation, is_what_the_table_says) {
+TEST_P(IsolationOf, is_what_the_table_says) {
     const Row& row = GetParam();
     for (const Level level : levels) {
         const std::optional<bool> may = may_happen(row.what.name, row.subject, row.way, level);
@@ -112,7 +112,7 @@ TEST(Rejections, rest_on_one_moment) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Adapters, Isolation, ::testing::ValuesIn(all_rows()),
+INSTANTIATE_TEST_SUITE_P(Adapters, IsolationOf, ::testing::ValuesIn(all_rows()),
                          [](const auto& info) { return info.param.name(); });
 
 TEST(IsolationTable, stands_in_the_documentation_as_it_is_tested) {

@@ -1,5 +1,7 @@
 #include "locks/simulation.h"
 
+#include "support/sanitized.h"
+
 #include <cstdlib>
 #include <iostream>
 
@@ -9,10 +11,10 @@
 namespace varve::lock_simulation {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(NDEBUG)
-constexpr std::uint64_t seeds = 20;
+#ifdef NDEBUG
+constexpr std::uint64_t seeds = is_sanitized ? 20 : 200;
 #else
-constexpr std::uint64_t seeds = 200;
+constexpr std::uint64_t seeds = 20;
 #endif
 
 void expect_no_violation(const Settings& settings, const Result& result) {

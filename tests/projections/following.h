@@ -7,11 +7,16 @@
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/recorded_log.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <ostream>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -46,6 +51,19 @@ struct SumUp {
                 ++row.deposits;
             });
         }
+    }
+};
+
+inline constexpr std::int64_t poison = 13;
+
+/// Cannot take 13 until it is mended.
+struct Superstitious {
+    static constexpr std::string_view name = "turnover";
+    std::shared_ptr<std::atomic<bool>> is_mended = std::make_shared<std::atomic<bool>>(false);
+
+    void operator()(const Deposited& e, ProjectionContext& context) const {
+        if (e.cents == poison && !*is_mended) throw std::runtime_error("13 is not for us");
+        SumUp{}(e, context);
     }
 };
 
@@ -133,6 +151,14 @@ struct FollowingInItsOwnTime : Following {
                 .runtime = {.clock = clock, .log = log}};
     }
 };
+
+inline void wait_until(const std::function<bool()>& is_so) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!is_so()) {
+        ASSERT_LT(std::chrono::steady_clock::now(), until) << "it never comes to that";
+        std::this_thread::yield();
+    }
+}
 
 template <class E, class Call>
 std::string refusal(Call call) {

@@ -514,7 +514,7 @@ struct Article {
 };
 }  // namespace without
 
-std::string refusal(const std::function<void()>& act) {
+std::string why_refused(const std::function<void()>& act) {
     try {
         act();
         return "";
@@ -539,8 +539,8 @@ INSTANTIATE_TEST_SUITE_P(Strategies, IndexBuildTest, ::testing::Values(Strategy:
 
 TEST_P(IndexBuildTest, makes_indexes_of_rows_that_are_there_whole) {
     for (int i = 0; i < 120; ++i) put_old("c" + std::to_string(i), "e" + std::to_string(i));
-    EXPECT_NE(refusal([&] { found("e7"); }).find("customers.email"), std::string::npos);
-    EXPECT_NE(refusal([&] { found("e7"); }).find("build_indexes"), std::string::npos);
+    EXPECT_NE(why_refused([&] { found("e7"); }).find("customers.email"), std::string::npos);
+    EXPECT_NE(why_refused([&] { found("e7"); }).find("build_indexes"), std::string::npos);
     ASSERT_TRUE(put("c7", email("new"))) << "writers go on, and keep it";
     put_old("c8", "old");
     const SteadyTime began = world_.clock.steady_now();
@@ -555,15 +555,15 @@ TEST_P(IndexBuildTest, makes_indexes_of_rows_that_are_there_whole) {
 TEST_P(IndexBuildTest, refuses_old_programs_that_would_write_rows_without_entries) {
     put_old("c1", "a");
     ASSERT_TRUE(put("c2", email("b")));
-    EXPECT_EQ(refusal([&] { put_old("c1", "a2"); }), "") << "nobody asks for the index yet";
+    EXPECT_EQ(why_refused([&] { put_old("c1", "a2"); }), "") << "nobody asks for the index yet";
     shop_.build_indexes<Customer>();
-    const std::string why = refusal([&] { put_old("c1", "a3"); });
+    const std::string why = why_refused([&] { put_old("c1", "a3"); });
     EXPECT_NE(why.find("customers."), std::string::npos) << why;
     EXPECT_NE(why.find("before::Customer"), std::string::npos) << why;
     EXPECT_EQ(old_.rows<before::Customer>().get("c1")->email, "a2") << "it may read";
     EXPECT_EQ(entries_stored(*inner_), entries_expected(shop_));
     Application fresh{store_, options()};
-    EXPECT_NE(refusal([&] { put_old("c9", "z", &fresh); }), "") << "however new it is";
+    EXPECT_NE(why_refused([&] { put_old("c9", "z", &fresh); }), "") << "however new it is";
 }
 
 TEST_P(IndexBuildTest, mends_what_an_old_program_has_written_meanwhile) {
@@ -580,10 +580,10 @@ TEST_P(IndexBuildTest, mends_what_an_old_program_has_written_meanwhile) {
 TEST_P(IndexBuildTest, names_two_rows_that_have_one_unique_value) {
     put_old("c1", "same");
     put_old("c2", "same");
-    const std::string why = refusal([&] { shop_.build_indexes<Customer>(OldPrograms::have_ended); });
+    const std::string why = why_refused([&] { shop_.build_indexes<Customer>(OldPrograms::have_ended); });
     for (const char* part : {"customers.email", "customers/c1", "customers/c2"})
         EXPECT_NE(why.find(part), std::string::npos) << why;
-    EXPECT_NE(refusal([&] { found("same"); }), "") << "it is not whole";
+    EXPECT_NE(why_refused([&] { found("same"); }), "") << "it is not whole";
     ASSERT_TRUE(put("c2", email("another")));
     shop_.build_indexes<Customer>(OldPrograms::have_ended);
     EXPECT_EQ(found("same") + found("another"), "c1c2");
@@ -598,10 +598,10 @@ TEST_P(IndexBuildTest, refuses_an_index_of_another_form_until_it_is_built_anew) 
     const auto found_changed = [&] {
         return keys(later.rows<changed::Article>().where<&changed::Article::code>("x").to_vector());
     };
-    const std::string why = refusal(put_changed);
+    const std::string why = why_refused(put_changed);
     for (const char* part : {"articles.code", "unique text", "declares it text", "build_indexes"})
         EXPECT_NE(why.find(part), std::string::npos) << why;
-    EXPECT_NE(refusal([&] { static_cast<void>(found_changed()); }), "");
+    EXPECT_NE(why_refused([&] { static_cast<void>(found_changed()); }), "");
     later.build_indexes<changed::Article>(OldPrograms::have_ended);
     put_changed();
     world_.later.drain();
@@ -610,19 +610,19 @@ TEST_P(IndexBuildTest, refuses_an_index_of_another_form_until_it_is_built_anew) 
 
     world_.clock.advance(std::chrono::hours{1});
     const auto put_before = [](Transaction& tx) { tx.rows<before::Article>().put("a3", {"y"}); };
-    EXPECT_NE(refusal([&] { static_cast<void>(shop_.transact(put_before)); }), "") << "now it is the other one";
+    EXPECT_NE(why_refused([&] { static_cast<void>(shop_.transact(put_before)); }), "") << "now it is the other one";
 }
 
 TEST_P(IndexBuildTest, drops_what_is_declared_no_longer) {
     ASSERT_TRUE(put("c1", email("a")));
     Application later{store_, options()};
-    EXPECT_NE(refusal([&] { put_old("c2", "a", &later); }), "");
+    EXPECT_NE(why_refused([&] { put_old("c2", "a", &later); }), "");
     EXPECT_GT(later.build_indexes<before::Customer>(OldPrograms::have_ended), 0u);
     put_old("c2", "a", &later);
     world_.later.drain();
     EXPECT_EQ(entries_stored(*inner_), Entries{});
     world_.clock.advance(std::chrono::hours{1});
-    EXPECT_NE(refusal([&] { found("a"); }), "") << "added again, it is built again";
+    EXPECT_NE(why_refused([&] { found("a"); }), "") << "added again, it is built again";
 }
 
 /// A program that builds while others do, too.
@@ -674,7 +674,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, IndexBuildsTest, ::testing::Values(Strategy
 
 TEST_P(IndexBuildsTest, of_different_structs_leave_the_last_ones_index_whole_and_refuse_the_other) {
     when_it_has_changed_the_catalogue(1, [&] { index_.build_indexes<changed::Article>(OldPrograms::have_ended); });
-    const std::string why = refusal([&] { shop_.build_indexes<before::Article>(); });
+    const std::string why = why_refused([&] { shop_.build_indexes<before::Article>(); });
     for (const char* part : {"'articles'", "before::Article", "build_indexes"})
         EXPECT_NE(why.find(part), std::string::npos) << why;
     EXPECT_EQ(keys(index_.rows<changed::Article>().where<&changed::Article::code>("1007").to_vector()), (Keys{"1007"}));
@@ -698,7 +698,7 @@ TEST_P(IndexBuildsTest, leave_an_index_alone_that_is_added_again_while_they_drop
     unique_.build_indexes<before::Article>(OldPrograms::have_ended);
     Application dropping{store_, options()};
     when_it_has_read_entries(2, [&] { unique_.build_indexes<before::Article>(OldPrograms::have_ended); });
-    const std::string why = refusal([&] { dropping.build_indexes<without::Article>(OldPrograms::have_ended); });
+    const std::string why = why_refused([&] { dropping.build_indexes<without::Article>(OldPrograms::have_ended); });
     EXPECT_NE(why.find("without::Article"), std::string::npos) << why;
     EXPECT_EQ(entries(), 120u);
     EXPECT_EQ(unique_.rows<before::Article>().find<&before::Article::code>("1070")->key.partition, "1070");
@@ -712,7 +712,7 @@ TEST_P(IndexBuildsTest, that_die_while_they_drop_one_are_begun_again) {
     world_.later.drain();
     EXPECT_GT(entries(), 0u);
     world_.clock.advance(std::chrono::hours{1});
-    EXPECT_NE(refusal([&] { put_article(500); }), "") << "it is not dropped yet";
+    EXPECT_NE(why_refused([&] { put_article(500); }), "") << "it is not dropped yet";
     EXPECT_GT(dropping.build_indexes<without::Article>(OldPrograms::have_ended), 0u);
     world_.later.drain();
     EXPECT_EQ(entries(), 0u);
@@ -733,8 +733,9 @@ TEST_P(IndexBuildsTest, are_not_said_to_be_done_by_a_late_request_of_an_earlier_
     ASSERT_TRUE(last);
     static_cast<void>(inner_->write({&*last, 1}));
     Application reader{inner_, options()};
-    EXPECT_NE(refusal([&] { static_cast<void>(reader.rows<before::Article>().find<&before::Article::code>("1007")); }),
-              "");
+    EXPECT_NE(
+        why_refused([&] { static_cast<void>(reader.rows<before::Article>().find<&before::Article::code>("1007")); }),
+        "");
 }
 
 TEST_P(IndexBuildTest, is_learnt_of_by_a_machine_that_was_suspended) {
@@ -745,9 +746,10 @@ TEST_P(IndexBuildTest, is_learnt_of_by_a_machine_that_was_suspended) {
         suspended.build_indexes<before::Article>(OldPrograms::have_ended);
         ASSERT_TRUE(suspended.transact(write));
         changing.build_indexes<changed::Article>(OldPrograms::have_ended);
-        EXPECT_EQ(refusal([&] { static_cast<void>(suspended.transact(write)); }), "") << "it does not know yet";
+        EXPECT_EQ(why_refused([&] { static_cast<void>(suspended.transact(write)); }), "") << "it does not know yet";
         world_.clock.jump(set);
-        EXPECT_NE(refusal([&] { static_cast<void>(suspended.transact(write)); }), "") << "its steady clock stood still";
+        EXPECT_NE(why_refused([&] { static_cast<void>(suspended.transact(write)); }), "")
+            << "its steady clock stood still";
         world_.clock.jump(-set);
     }
 }

@@ -55,19 +55,6 @@ struct SumPaid {
     }
 };
 
-constexpr std::int64_t poison = 13;
-
-/// Cannot take 13 until it is mended.
-struct Superstitious {
-    static constexpr std::string_view name = "turnover";
-    std::shared_ptr<std::atomic<bool>> is_mended = std::make_shared<std::atomic<bool>>(false);
-
-    void operator()(const Deposited& e, ProjectionContext& context) const {
-        if (e.cents == poison && !*is_mended) throw std::runtime_error("13 is not for us");
-        SumUp{}(e, context);
-    }
-};
-
 constexpr FollowOptions in_four{.partitions = 4};
 constexpr const char* in_order[] = {"carol", "alice", "bob", "eve"};  // whose accounts these four have
 
@@ -96,14 +83,6 @@ bool is_here(const FollowerStatus& status) {
 std::ptrdiff_t count_here(Application& bank) {
     const std::vector<FollowerStatus> all = bank.followers();
     return std::ranges::count_if(all, is_here);
-}
-
-void wait_until(const std::function<bool()>& is_so) {
-    const auto until = std::chrono::steady_clock::now() + patience;
-    while (!is_so()) {
-        ASSERT_LT(std::chrono::steady_clock::now(), until) << "it never comes to that";
-        std::this_thread::yield();
-    }
 }
 
 struct Partitions : FollowingInItsOwnTime {

@@ -70,14 +70,6 @@ detail::Builds builds_of(Application& bank) {
     return bank.rows<detail::Builds>().get("sums").value_or(detail::Builds{});
 }
 
-void wait_until(const std::function<bool()>& is_so) {
-    const auto until = std::chrono::steady_clock::now() + patience;
-    while (!is_so()) {
-        ASSERT_LT(std::chrono::steady_clock::now(), until) << "it never comes to that";
-        std::this_thread::yield();
-    }
-}
-
 std::size_t items_in(store::ItemStore& store, const std::string& table) {
     std::size_t items = 0;
     store::Scan scan{.table = table};
@@ -242,34 +234,35 @@ TEST_F(Rebuilding, a_version_that_is_the_first_to_take_anything_has_nothing_to_r
 }
 
 /// Does not say who keeps it.
-struct Plain {
+struct KeptByNobody {
     static constexpr std::string_view table = "plain";
     std::int64_t cents = 0;
 };
 template <int n>
-struct SumUpPlain {
+struct SumUpKeptByNobody {
     static constexpr std::string_view name = "plain";
     static constexpr int version = n;
     void operator()(const Deposited& e, ProjectionContext& context) const {
-        context.rows<Plain>().update(context.aggregate_id(), [&](Plain& row) { row.cents += e.cents; });
+        context.rows<KeptByNobody>().update(context.aggregate_id(), [&](KeptByNobody& row) { row.cents += e.cents; });
     }
 };
 
 TEST_F(Rebuilding, what_does_not_say_who_keeps_it_is_not_rebuilt) {
     Application bank{store, options()};
-    bank.follow<Account>(SumUpPlain<1>{});
+    bank.follow<Account>(SumUpKeptByNobody<1>{});
     const Receipt last = deposit(bank, "alice", 1);
-    wait_until([&] { return bank.wait_for<SumUpPlain<1>>(last, 1s); });
+    wait_until([&] { return bank.wait_for<SumUpKeptByNobody<1>>(last, 1s); });
     const std::string named =
         "cannot be rebuilt: it writes rows of 'plain', and nothing says that they are made anew "
-        "with it. Add to varve::(anonymous namespace)::Plain: static constexpr std::string_view "
+        "with it. Add to varve::(anonymous namespace)::KeptByNobody: static constexpr std::string_view "
         "kept_by = \"plain\";";
     EXPECT_NE(refusal<ConfigError>([&] { bank.rebuild("plain"); }).find("kept_by = \"plain\";"), std::string::npos);
     EXPECT_NE(refusal<ConfigError>([&] { bank.rebuild("plain"); }).find("it writes rows of 'plain'"),
               std::string::npos);
     Application recent{store, options()};
-    EXPECT_NE(refusal<ConfigError>([&] { recent.follow<Account>(SumUpPlain<2>{}); }).find("kept_by = \"plain\";"),
-              std::string::npos);
+    EXPECT_NE(
+        refusal<ConfigError>([&] { recent.follow<Account>(SumUpKeptByNobody<2>{}); }).find("kept_by = \"plain\";"),
+        std::string::npos);
     EXPECT_FALSE(bank.rows<detail::Builds>().get("plain"));
     EXPECT_NE(refusal<InvalidError>([&] { bank.rebuild("nobody"); }).find("there is no follower 'nobody'"),
               std::string::npos);
@@ -559,12 +552,12 @@ TEST_F(RebuildingStepByStep, indexes_find_the_live_rows_and_those_of_two_builds_
 
 /// Cannot take 13.
 template <int n>
-struct Superstitious {
+struct FearsThirteen {
     static constexpr std::string_view name = "sums";
     static constexpr int version = n;
     std::shared_ptr<std::atomic<bool>> is_mended = std::make_shared<std::atomic<bool>>(false);
     void operator()(const Deposited& e, ProjectionContext& context) const {
-        if (e.cents == 13 && !*is_mended) throw std::runtime_error("13 is not for us");
+        if (e.cents == poison && !*is_mended) throw std::runtime_error("13 is not for us");
         SumUpAs<n>{}(e, context);
     }
 };
@@ -576,7 +569,7 @@ TEST_F(RebuildingStepByStep, streams_that_only_the_next_build_has_set_aside_keep
     for (const std::int64_t cents : {1, 13, 2}) bank.execute<Account>("alice", Deposit{cents}).value();
     bank.execute<Account>("bob", Deposit{5}).value();
     old.turn_of("sums");
-    const Superstitious<2> projection;
+    const FearsThirteen<2> projection;
     Process recent{store, world(), projection, park};
     recent.turn_of("sums@2");
     EXPECT_EQ(builds_of(bank).live.number, 1);
@@ -595,11 +588,11 @@ TEST_F(RebuildingStepByStep, streams_that_only_the_next_build_has_set_aside_keep
 TEST_F(RebuildingStepByStep, streams_that_both_builds_have_set_aside_stay_aside) {
     constexpr FollowOptions park{.on_poison = FollowOptions::OnPoison::park};
     Application bank{store, world()};
-    Process old{store, world(), Superstitious<1>{}, park};
+    Process old{store, world(), FearsThirteen<1>{}, park};
     for (const std::int64_t cents : {1, 13, 2}) bank.execute<Account>("alice", Deposit{cents}).value();
     bank.execute<Account>("bob", Deposit{5}).value();
     old.turn_of("sums");
-    const Superstitious<2> projection;
+    const FearsThirteen<2> projection;
     Process recent{store, world(), projection, park};
     recent.turn_of("sums@2");
     clock.advance(1s);

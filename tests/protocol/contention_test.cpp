@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 struct Died {};
 
 /// One process's connection: every request takes 300 to 700 microseconds, while others go on.
-class SlowStore final : public testing::PassingStore {
+class CrowdedStore final : public testing::PassingStore {
   public:
-    SlowStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, testing::SeededRandom& random)
+    CrowdedStore(std::shared_ptr<store::ItemStore> inner, Scheduler& scheduler, testing::SeededRandom& random)
         : PassingStore(std::move(inner)), scheduler_(scheduler), random_(random) {}
 
     /// Called before the n-th write that this process sends, counted from 1.
@@ -54,23 +54,23 @@ class SlowStore final : public testing::PassingStore {
 };
 
 /// Some processes over one store, and the time they take.
-struct World {
+struct Crowd {
     struct Process {
         SimulatedExecutor executor;
-        std::shared_ptr<SlowStore> store;
+        std::shared_ptr<CrowdedStore> store;
         Application application;
 
-        explicit Process(World& world)
-            : executor(world.scheduler, 4),
-              store(std::make_shared<SlowStore>(world.ledger, world.scheduler, world.random)),
+        explicit Process(Crowd& crowd)
+            : executor(crowd.scheduler, 4),
+              store(std::make_shared<CrowdedStore>(crowd.ledger, crowd.scheduler, crowd.random)),
               application(store, {.retry = {.time_max = 120s},
                                   .transactions = {.strategy = transactions::Strategy::protocol},
                                   .sweep = false,
-                                  .runtime = {world.clock, world.random, Log::standard_error()},
+                                  .runtime = {crowd.clock, crowd.random, Log::standard_error()},
                                   .executor = &executor}) {}
     };
 
-    explicit World(std::uint64_t seed) : scheduler(seed), random(seed) {}
+    explicit Crowd(std::uint64_t seed) : scheduler(seed), random(seed) {}
 
     /// Runs `body` as a simulated thread until all that it spawned has ended.
     void run(std::function<void()> body) {
@@ -123,26 +123,26 @@ class OpposingTransfers : public ::testing::TestWithParam<Load> {};
 
 TEST_P(OpposingTransfers, in_a_loop_settle_within_20_ms_each) {
     const Load load = GetParam();
-    World world{load.seed};
+    Crowd crowd{load.seed};
     const int transfers = 2 * load.pairs * load.transfers;
     Duration took{};
-    world.run([&] {
-        std::vector<std::unique_ptr<World::Process>> processes;
-        for (int i = 0; i < load.processes; ++i) processes.push_back(std::make_unique<World::Process>(world));
+    crowd.run([&] {
+        std::vector<std::unique_ptr<Crowd::Process>> processes;
+        for (int i = 0; i < load.processes; ++i) processes.push_back(std::make_unique<Crowd::Process>(crowd));
         Application& bank = processes.front()->application;
         for (const char* name : {"a", "b"}) bank.execute<Account>(name, Deposit{1000, 0}).value();
-        const Time began = world.scheduler.now();
+        const Time began = crowd.scheduler.now();
         int committed = 0;
         for (int i = 0; i < 2 * load.pairs; ++i) {
-            world.client([&, i] {
+            crowd.client([&, i] {
                 Application& mine = processes[static_cast<std::size_t>(i / 2 % load.processes)]->application;
                 for (int n = 0; n < load.transfers; ++n) {
                     committed += transfer(mine, i % 2 == 0 ? "a" : "b", i % 2 == 0 ? "b" : "a").has_value();
                 }
             });
         }
-        world.wait();
-        took = world.scheduler.now() - began;
+        crowd.wait();
+        took = crowd.scheduler.now() - began;
         for (const auto& process : processes) process->executor.drain();
         EXPECT_EQ(committed, transfers);
         EXPECT_EQ(bank.load<Account>("a").state.cents + bank.load<Account>("b").state.cents, 2000);
@@ -150,7 +150,7 @@ TEST_P(OpposingTransfers, in_a_loop_settle_within_20_ms_each) {
     // One transfer alone takes 2 ms: two reads or one, two writes one after the other.
     EXPECT_LT(took, 200ms + transfers * 20ms);
     std::cout << "[ " << std::chrono::duration<double>(took).count() << " s simulated ]\n";
-    world.expect_whole();
+    crowd.expect_whole();
 }
 
 INSTANTIATE_TEST_SUITE_P(Loads, OpposingTransfers,
@@ -160,24 +160,24 @@ INSTANTIATE_TEST_SUITE_P(Loads, OpposingTransfers,
 class Seeds : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bounded_number_of_attempts) {
-    World world{GetParam()};
-    world.run([&] {
-        World::Process hot{world};
-        World::Process cold{world};
+    Crowd crowd{GetParam()};
+    crowd.run([&] {
+        Crowd::Process hot{crowd};
+        Crowd::Process cold{crowd};
         const std::vector<std::string> accounts{"a", "b", "c", "d", "e"};
         for (const std::string& account : accounts) hot.application.execute<Account>(account, Deposit{1000, 0}).value();
         bool done = false;
         std::size_t deposits = 0;
         for (const std::string& account : accounts) {
             for (int n = 0; n < 2; ++n) {
-                world.client([&] {
+                crowd.client([&] {
                     while (!done) deposits += hot.application.execute<Account>(account, Deposit{1, 0}).has_value();
                 });
             }
         }
-        world.client([&] {
+        crowd.client([&] {
             for (int n = 0; n < 5; ++n) {
-                const Time began = world.scheduler.now();
+                const Time began = crowd.scheduler.now();
                 const Outcome outcome = cold.application.transact([&](Transaction& tx) {
                     for (const std::string& account : accounts) tx.execute<Account>(account, Withdraw{1, n});
                 });
@@ -185,74 +185,74 @@ TEST_P(Seeds, a_command_over_five_aggregates_gets_through_hot_writers_in_a_bound
 
                 // Once it reserves, only who is older can end it: each of the writers with one command at most.
                 EXPECT_LE(outcome->attempts, Escalation{}.reserve_after + 1 + 2 * accounts.size());
-                EXPECT_LT(world.scheduler.now() - began, 1s);
+                EXPECT_LT(crowd.scheduler.now() - began, 1s);
             }
             done = true;
         });
-        world.wait();
-        for (World::Process* process : {&hot, &cold}) process->executor.drain();
+        crowd.wait();
+        for (Crowd::Process* process : {&hot, &cold}) process->executor.drain();
         EXPECT_GT(deposits, 1000u) << "the writers were not hot";
         EXPECT_GT(cold.application.metrics().committed_by[static_cast<std::size_t>(transactions::Path::reserved)], 0u)
             << "nobody was in its way";
     });
-    world.expect_whole();
+    crowd.expect_whole();
 }
 
 /// As many processes as there are seats at a round table. Each pays its neighbour, from the account between them to the
 /// next.
 struct Ring {
-    World& world;
-    std::vector<std::unique_ptr<World::Process>> seats;
+    Crowd& crowd;
+    std::vector<std::unique_ptr<Crowd::Process>> seats;
 
-    Ring(World& in, std::size_t count) : world(in) {
+    Ring(Crowd& in, std::size_t count) : crowd(in) {
         for (std::size_t i = 0; i < count; ++i) {
-            seats.push_back(std::make_unique<World::Process>(world));
+            seats.push_back(std::make_unique<Crowd::Process>(crowd));
             seats.back()->application.execute<Account>(std::to_string(i), Deposit{1000, 0}).value();
         }
     }
     /// All at once, so often; returns how long it took until each was through, or dead.
     Duration pay(int times) {
-        const Time began = world.scheduler.now();
+        const Time began = crowd.scheduler.now();
         for (std::size_t i = 0; i < seats.size(); ++i) {
-            world.client([this, i, times] {
+            crowd.client([this, i, times] {
                 const std::string to = std::to_string((i + 1) % seats.size());
                 for (int n = 0; n < times; ++n) transfer(seats[i]->application, std::to_string(i), to).value();
             });
         }
-        world.wait();
-        const Duration took = world.scheduler.now() - began;
+        crowd.wait();
+        const Duration took = crowd.scheduler.now() - began;
         for (const auto& seat : seats) seat->executor.drain();
         return took;
     }
 };
 
 TEST_P(Seeds, who_dine_in_a_ring_all_finish) {
-    World world{GetParam()};
+    Crowd crowd{GetParam()};
     Duration took{};
-    world.run([&] { took = Ring{world, 7}.pay(20); });
+    crowd.run([&] { took = Ring{crowd, 7}.pay(20); });
     EXPECT_LT(took, 2s);
-    world.expect_whole();
+    crowd.expect_whole();
 }
 
 TEST_P(Seeds, who_dies_in_a_ring_blocks_its_neighbours_for_a_lease_and_nobody_for_ever) {
-    World world{GetParam()};
+    Crowd crowd{GetParam()};
     const transactions::Options defaults;
     Duration took{};
-    world.run([&] {
-        Ring ring{world, 5};
+    crowd.run([&] {
+        Ring ring{crowd, 5};
         for (std::size_t i = 1; i < ring.seats.size(); i += 2) {  // dies at one of its next writes, whatever it holds
-            ring.seats[i]->store->before_write = [left = 1 + world.random.below(12)](std::size_t) mutable {
+            ring.seats[i]->store->before_write = [left = 1 + crowd.random.below(12)](std::size_t) mutable {
                 if (left == 0 || --left == 0) throw Died{};
             };
         }
         took = ring.pay(10);
         // Whoever comes by clears what the dead have left.
-        World::Process last{world};
+        Crowd::Process last{crowd};
         for (std::size_t i = 0; i < ring.seats.size(); ++i)
             last.application.execute<Account>(std::to_string(i), Deposit{1, 0}).value();
     });
     EXPECT_LT(took, 2 * defaults.lease);
-    world.expect_whole();
+    crowd.expect_whole();
 }
 
 INSTANTIATE_TEST_SUITE_P(Contention, Seeds, ::testing::Range(std::uint64_t{1}, std::uint64_t{9}));
@@ -261,22 +261,22 @@ TEST(Fenced, asleep_before_any_of_its_writes_a_transaction_commits_whole_or_leav
     std::size_t at_commit = 0;
     bool reached = true;
     for (std::size_t at = 1; reached; ++at) {
-        World world{at};
+        Crowd crowd{at};
         reached = false;
         std::size_t fenced = 0;
         unsigned attempts = 0;
-        world.run([&] {
-            World::Process older{world};
-            World::Process younger{world};
+        crowd.run([&] {
+            Crowd::Process older{crowd};
+            Crowd::Process younger{crowd};
             for (const char* name : {"a", "b", "c"}) older.application.execute<Account>(name, Deposit{1000, 0}).value();
 
             // One command has begun, and finds the other one in its way, which sleeps for more than a lease with a
             // write in hand.
             bool younger_sleeps = false;
-            world.client([&] {
+            crowd.client([&] {
                 const Outcome outcome = older.application.transact([&](Transaction& tx) {
                     tx.execute<Account>("c", Withdraw{1, 1});
-                    while (!younger_sleeps) world.scheduler.sleep(100us);
+                    while (!younger_sleeps) crowd.scheduler.sleep(100us);
                     tx.execute<Account>("b", Deposit{1, 1});
                 });
                 EXPECT_TRUE(outcome);
@@ -284,22 +284,22 @@ TEST(Fenced, asleep_before_any_of_its_writes_a_transaction_commits_whole_or_leav
             younger.store->before_write = [&, written = std::size_t{0}](std::size_t) mutable {
                 if (++written != at) return;
                 reached = younger_sleeps = true;
-                world.scheduler.sleep(7s);
+                crowd.scheduler.sleep(7s);
             };
-            world.client([&] {
-                world.scheduler.sleep(2ms);
+            crowd.client([&] {
+                crowd.scheduler.sleep(2ms);
                 const Outcome outcome = younger.application.transact([&](Transaction& tx) {
                     for (const char* name : {"a", "b", "c"}) tx.execute<Account>(name, Deposit{1, 2});
                 });
                 attempts = outcome.value().attempts;
                 younger_sleeps = true;
             });
-            world.wait();
-            for (World::Process* process : {&older, &younger}) process->executor.drain();
+            crowd.wait();
+            for (Crowd::Process* process : {&older, &younger}) process->executor.drain();
             fenced = older.application.metrics().fenced;
             for (const char* name : {"b", "c"}) older.application.execute<Account>(name, Deposit{1, 0}).value();
         });
-        world.expect_whole();
+        crowd.expect_whole();
         if (!reached) break;
         // Its writes are two prepares and the commit, for which all stood ready.
         if (at == 3) {

@@ -42,12 +42,12 @@ const store::TableSchema rows_table{.name = "rows",
 
 // ---- the world: one store, one clock, and what everybody was told
 
-enum class Told { committed, aborted, nothing };
+enum class Answer { committed, aborted, nothing };
 
 /// One attempt of one transaction.
 struct Deed {
     Plan plan;
-    Told told = Told::nothing;
+    Answer told = Answer::nothing;
 };
 
 class World {
@@ -192,15 +192,15 @@ void World::attempt(store::ItemStore& store, Strategy strategy, const char* who,
     Deed& deed = deeds_.emplace(tx, Deed{std::move(plan)}).first->second;
     try {
         const auto outcome = coordinator.commit(deed.plan, tx, since);
-        deed.told = std::holds_alternative<Commit>(outcome) ? Told::committed : Told::aborted;
+        deed.told = std::holds_alternative<Commit>(outcome) ? Answer::committed : Answer::aborted;
     } catch (const InDoubtError&) {
         throw;
     } catch (const Error&) {
-        deed.told = Told::aborted;
+        deed.told = Answer::aborted;
         throw;
     }
     later.drain();
-    if (deed.told == Told::aborted) throw ConflictError(tx + " lost");
+    if (deed.told == Answer::aborted) throw ConflictError(tx + " lost");
 }
 
 void World::command(store::ItemStore& store, Strategy strategy, const char* who, Time since, Wish wish) {
@@ -281,9 +281,9 @@ void World::check_at_rest(std::vector<std::string>& violations) {
         const auto commit = commits.find(tx);
         const bool committed = commit != commits.end();
         const bool writes = deed.plan.writes() > 0;
-        if (writes && deed.told == Told::committed && !committed)
+        if (writes && deed.told == Answer::committed && !committed)
             violations.push_back("Q2: " + tx + " was told committed");
-        if (deed.told == Told::aborted && committed) violations.push_back("Q2: " + tx + " was told aborted");
+        if (deed.told == Answer::aborted && committed) violations.push_back("Q2: " + tx + " was told aborted");
         if (!committed) continue;
         // What the caller wanted, and nothing else, is what was committed.
         std::vector<store::Key> wanted;

@@ -140,12 +140,12 @@ Places places_in_log(Ledger& ledger, std::vector<std::string>& found) {
     return places;
 }
 
-enum class Kind { events, effects };
+enum class Content { events, effects };
 
 /// What a slot holds of them.
-std::vector<RecordedEvent> stored_in(const store::Key& key, const transactions::Committed& slot, Kind kind) {
+std::vector<RecordedEvent> stored_in(const store::Key& key, const transactions::Committed& slot, Content content) {
     const Version version = transactions::version_of(key);
-    if (kind == Kind::events) {
+    if (content == Content::events) {
         return key.partition.front() == '$' ? std::vector<RecordedEvent>{}
                                             : events::decode_payload(key.partition, version, slot);
     }
@@ -162,7 +162,7 @@ std::vector<RecordedEvent> stored_in(const store::Key& key, const transactions::
 }
 
 /// What a store holds, in the order of their places, by its own account.
-std::vector<RecordedEvent> stored_events(Ledger& ledger, Kind kind) {
+std::vector<RecordedEvent> stored_events(Ledger& ledger, Content content) {
     std::vector<RecordedEvent> found;
     store::Position after = 0;
     for (;;) {
@@ -174,7 +174,7 @@ std::vector<RecordedEvent> stored_events(Ledger& ledger, Kind kind) {
             const transactions::Slot slot = transactions::decode_slot(key, std::move(change.record.item));
             const auto* committed = std::get_if<transactions::Committed>(&slot);
             if (committed == nullptr) continue;
-            for (RecordedEvent& event : stored_in(key, *committed, kind)) {
+            for (RecordedEvent& event : stored_in(key, *committed, content)) {
                 event.position = change.position;
                 found.push_back(std::move(event));
             }
@@ -324,8 +324,8 @@ std::vector<std::string> judge_following(Application& application, Ledger& ledge
                                          const std::vector<Followed>& all, bool has_log) {
     std::vector<std::string> found;
     if (all.empty()) return found;
-    std::vector<RecordedEvent> events = stored_events(ledger, Kind::events);
-    std::vector<RecordedEvent> effects = stored_events(ledger, Kind::effects);
+    std::vector<RecordedEvent> events = stored_events(ledger, Content::events);
+    std::vector<RecordedEvent> effects = stored_events(ledger, Content::effects);
     if (has_log) {
         const Places places = places_in_log(ledger, found);
         for (std::vector<RecordedEvent>* all : {&events, &effects}) {

@@ -1,5 +1,6 @@
 #include "support/checkout.h"
 #include "support/lending.h"
+#include "testing/failure_of.h"
 
 #include <varve/testing/given.h>
 
@@ -11,18 +12,6 @@ namespace varve::testing {
 namespace {
 
 using namespace checkout;
-
-/// The message of the failure that `act` must end in.
-template <class Act>
-std::string failure_of(Act act) {
-    try {
-        act();
-    } catch (const AssertionFailed& failed) {
-        return failed.what();
-    }
-    ADD_FAILURE() << "nothing failed";
-    return {};
-}
 
 TEST(GivenProcess, expectations_that_hold_pass) {
     given<Checkout>()

@@ -1,4 +1,5 @@
 #include "support/account.h"
+#include "testing/failure_of.h"
 
 #include <varve/testing/given.h>
 
@@ -8,18 +9,6 @@ namespace varve::testing {
 namespace {
 
 using namespace account;
-
-/// The message of the failure that `act` must end in.
-template <class Act>
-std::string failure_of(Act act) {
-    try {
-        act();
-    } catch (const AssertionFailed& failed) {
-        return failed.what();
-    }
-    ADD_FAILURE() << "nothing failed";
-    return {};
-}
 
 ::testing::AssertionResult has(const std::string& text, const std::string& part) {
     if (text.find(part) != std::string::npos) return ::testing::AssertionSuccess();

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const store::TableSchema rows_table{.name = "rows", .partition_attribute = "id"};
+const store::TableSchema plain_rows{.name = "rows", .partition_attribute = "id"};
 
 using End = std::variant<Conflict, Commit>;
 
@@ -40,7 +40,7 @@ struct OneRow : ::testing::Test {
     int ids = 0;
 
     OneRow() {
-        for (const auto& schema : {events_table(), rows_table}) store.ensure_table(schema);
+        for (const auto& schema : {events_table(), plain_rows}) store.ensure_table(schema);
         store.before_write = [this](std::span<const store::Write> writes) {
             sent.insert(sent.end(), writes.begin(), writes.end());
         };
@@ -179,7 +179,7 @@ TEST_F(OneRow, an_insert_goes_upon_the_tombstone_that_came_meanwhile) {
     EXPECT_EQ(row().image.data, std::nullopt);
 }
 
-struct ClaimedRow : OneRow {
+struct RowWithIntent : OneRow {
     const Claim older{.tx = "other",
                       .primary = slot_key("account-other", 1),
                       .primary_epoch = 0,
@@ -188,7 +188,7 @@ struct ClaimedRow : OneRow {
                       .lease_length = 1h};
 };
 
-TEST_F(ClaimedRow, who_waits_in_vain_for_an_intent_ends_in_a_conflict_and_never_applies) {
+TEST_F(RowWithIntent, who_waits_in_vain_for_an_intent_ends_in_a_conflict_and_never_applies) {
     somebody_writes("1");
     put(prepare_row(key, row().image, older, "3"));
     EXPECT_FALSE(is_commit(write("2")));
@@ -199,14 +199,14 @@ TEST_F(ClaimedRow, who_waits_in_vain_for_an_intent_ends_in_a_conflict_and_never_
     somebody_writes("4");
 }
 
-TEST_F(ClaimedRow, it_is_a_conflict_too_when_the_intents_primary_cannot_be_read) {
+TEST_F(RowWithIntent, it_is_a_conflict_too_when_the_intents_primary_cannot_be_read) {
     somebody_writes("1");
     put(prepare_row(key, row().image, older, "3"));
     store.before_read = [] { throw UnavailableError("the store cannot be read"); };
     EXPECT_FALSE(is_commit(write("2")));
 }
 
-TEST_F(ClaimedRow, an_own_write_beneath_the_intent_of_another_is_seen_before_the_intent) {
+TEST_F(RowWithIntent, an_own_write_beneath_the_intent_of_another_is_seen_before_the_intent) {
     somebody_writes("1");
     answer(
         1, [&] { put(prepare_row(key, row().image, older, "3")); }, lost);
@@ -215,7 +215,7 @@ TEST_F(ClaimedRow, an_own_write_beneath_the_intent_of_another_is_seen_before_the
     EXPECT_TRUE(row().intent);
 }
 
-TEST_F(ClaimedRow, an_intent_on_a_later_image_is_not_waited_for) {
+TEST_F(RowWithIntent, an_intent_on_a_later_image_is_not_waited_for) {
     somebody_writes("1");
     Plan plan;
     plan.rows.push_back({key, row().image, "2"});

@@ -2,6 +2,7 @@
 
 #include "item_json.h"
 #include "messages.h"
+#include "trimmed.h"
 
 #include <varve/core/error.h>
 
@@ -22,12 +23,6 @@ constexpr std::chrono::milliseconds metadata_timeout{1'000};
 constexpr std::chrono::milliseconds token_service_timeout{5'000};
 constexpr const char* machine_address = "http://169.254.169.254";
 constexpr const char* container_address = "http://169.254.170.2";
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r\n";
-    const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
-    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
-}
 
 /// A pair where both halves are there, nothing where neither is; `where` names them in the message.
 std::optional<DatedCredentials> pair(const std::optional<std::string>& id, const std::optional<std::string>& secret,

@@ -1,6 +1,7 @@
 #include "http.h"
 
 #include "messages.h"
+#include "trimmed.h"
 
 #include <varve/core/error.h>
 
@@ -29,12 +30,6 @@ constexpr long idle_seconds_max = 3;
 bool same_name(std::string_view a, std::string_view b) {
     const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
     return std::ranges::equal(a, b, {}, lower, lower);
-}
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r\n";
-    const std::size_t first = std::min(text.find_first_not_of(blanks), text.size());
-    return text.substr(first, text.find_last_not_of(blanks) + 1 - first);
 }
 
 /// User and password of the proxies that the environment names, however they are written there: libcurl quotes them.

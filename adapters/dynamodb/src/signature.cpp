@@ -124,7 +124,7 @@ std::string canonical_query(std::string_view query) {
 }
 
 /// Without blanks at both ends, and with one where there are several.
-std::string trimmed(std::string_view value) {
+std::string single_spaced(std::string_view value) {
     std::string result;
     for (const char c : value) {
         if (c != ' ' && c != '\t') {
@@ -141,8 +141,8 @@ std::string trimmed(std::string_view value) {
 std::map<std::string, std::string> canonical_headers(const Request& request) {
     std::map<std::string, std::string> headers;
     for (const Header& header : request.headers) {
-        const auto [place, is_new] = headers.try_emplace(lower(header.name), trimmed(header.value));
-        if (!is_new) place->second += "," + trimmed(header.value);
+        const auto [place, is_new] = headers.try_emplace(lower(header.name), single_spaced(header.value));
+        if (!is_new) place->second += "," + single_spaced(header.value);
     }
     return headers;
 }

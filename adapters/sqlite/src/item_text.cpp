@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::string_view bytes_name = "$bytes";
 
-using Writer = rapidjson::Writer<rapidjson::StringBuffer>;
+using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
-void write_string(Writer& writer, std::string_view text) {
+void write_string(JsonWriter& writer, std::string_view text) {
     writer.String(text.data(), static_cast<rapidjson::SizeType>(text.size()));
 }
 
@@ -108,7 +108,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
 
 std::string item_text(const store::Item& item) {
     rapidjson::StringBuffer buffer;
-    Writer writer{buffer};
+    JsonWriter writer{buffer};
     writer.StartObject();
     for (const auto& [name, value] : item) {
         write_string(writer, name);

@@ -33,7 +33,7 @@ struct Descriptor {
 
 NewFile::NewFile(std::string place, unsigned mode)
     : place_(std::move(place)), path_(place_ + ".new-" + std::to_string(Random::system().next())) {
-    const Descriptor file{open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+    const Descriptor file{::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
     if (file.number >= 0) return;
     raise_system("the SQLite file " + place_ + " cannot be created; make its directory writable", errno);
 }
@@ -56,7 +56,7 @@ bool NewFile::put_in_place() {
 
 void flush_directory_of(const std::string& path) {
     const std::string directory = std::filesystem::path{path}.parent_path().string();
-    const Descriptor opened{open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    const Descriptor opened{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (opened.number >= 0 && (fsync(opened.number) == 0 || errno == EINVAL)) return;  // EINVAL: none can be flushed
     raise_system("the directory " + directory + " of the SQLite file cannot be flushed to the disk", errno);
 }

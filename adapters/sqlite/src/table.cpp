@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<const char*, 3> sort_types = {"", "INTEGER", "TEXT"};
 
-std::string quoted(std::string_view name) {
+std::string quoted_name(std::string_view name) {
     std::string text = "\"";
     for (const char c : name) {
         if (c == '"') text += '"';
@@ -46,9 +46,9 @@ Table::Table(store::TableSchema schema, std::string sql_name)
     const auto column = [&taken](std::string name) {
         while (std::ranges::find(taken, folded(name)) != taken.end()) name.insert(0, "_");
         taken.push_back(folded(name));
-        return quoted(name);
+        return quoted_name(name);
     };
-    table_ = quoted(sql_name_);
+    table_ = quoted_name(sql_name_);
     partition_ = column(schema_.partition_attribute);
     if (sorted) sort_ = column(schema_.sort_attribute);
     item_ = column("item");
@@ -77,8 +77,8 @@ void Table::create(Connection& connection) const {
         (sorted ? sort_ + " " + sort_types[static_cast<std::size_t>(schema_.sort)] + " NOT NULL, " : "") + item_ +
         " TEXT NOT NULL, " + position_ + " INTEGER NOT NULL, PRIMARY KEY (" + partition_ +
         (sorted ? ", " + sort_ : "") + ")) WITHOUT ROWID");
-    connection.execute("CREATE UNIQUE INDEX " + quoted(sql_name_ + "~position") + " ON " + table_ + " (" + position_ +
-                       ")");
+    connection.execute("CREATE UNIQUE INDEX " + quoted_name(sql_name_ + "~position") + " ON " + table_ + " (" +
+                       position_ + ")");
 }
 
 std::string Table::range(const Range& range) const {

@@ -67,7 +67,9 @@ bool ParkedRetry::is_mine(const std::optional<ParkedRow>& row) const {
 
 feed::Batch ParkedRetry::read(store::Position goal) {
     if (one_by_one_.empty()) {
-        feed::Batch batch = feed_.read(done_, consumer_.options.batch_max, filter_);
+        // The row says where the first one is, which may fail again: what is behind it is read when it has not.
+        feed::Batch batch = feed_.read(done_, std::min(portion_, consumer_.options.batch_max), filter_);
+        portion_ = std::min(portion_ * 8, consumer_.options.batch_max);
         const store::Position last = std::min(batch.end, goal);
         std::erase_if(batch.events, [last](const RecordedEvent& event) { return event.position > last; });
         if (!consumer_.deliverer || batch.events.empty()) return batch;

@@ -5,6 +5,7 @@
 
 #include <varve/commands/application.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <span>
@@ -62,6 +63,7 @@ class ParkedRetry {
     const feed::Filter filter_;
     ParkedRow row_;                          // as it was read or written here
     store::Position done_ = 0;               // ahead of that by what is others'
+    std::size_t portion_ = 1;                // slots to read next, at most
     std::vector<RecordedEvent> one_by_one_;  // what is left of a batch that has failed, or of effects
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Duration minute = std::chrono::minutes{1};
 /// Others may set timers, too: so often the store is asked.
-Duration look_again_after(const Consumer& consumer) {
+Duration time_between_looks(const Consumer& consumer) {
     return consumer.hears ? std::chrono::seconds{1} : consumer.options.poll_interval;
 }
 constexpr std::size_t id_bytes_max = 200;  // of a command id
@@ -125,11 +125,11 @@ Duration DueTimers::fire(Time up_to, const std::function<bool()>& goes_on) {
         return std::max(left, Duration::zero());
     };
     if (clock.steady_now() < look_at_ && (!next_ || *next_ > up_to)) return wait();
-    look_at_ = clock.until(look_again_after(consumer_));
+    look_at_ = clock.until(time_between_looks(consumer_));
     next_.reset();
     // The next minute's bucket may begin before the next look.
     const RowRange range{
-        .partition = consumer_.name, .first = {}, .last = minute_of(up_to + look_again_after(consumer_))};
+        .partition = consumer_.name, .first = {}, .last = minute_of(up_to + time_between_looks(consumer_))};
     PageOptions page{.limit = page_size};
     do {
         const RowPage<TimerBucket> buckets = application_.rows<TimerBucket>().range(range, page);

@@ -115,7 +115,9 @@ std::string to_string(Duration duration) {
 std::string to_string(Time time) {
     const auto day = std::chrono::floor<std::chrono::days>(time);
     const std::chrono::year_month_day date{day};
-    const std::chrono::hh_mm_ss<Duration> clock{time - day};
+    // The first day of all begins before Time::min(), so its midnight is no Time.
+    constexpr Duration whole_day = std::chrono::days{1};
+    const std::chrono::hh_mm_ss<Duration> clock{(time.time_since_epoch() % whole_day + whole_day) % whole_day};
     char text[64];
     std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%06dZ", static_cast<int>(date.year()),
                   static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),

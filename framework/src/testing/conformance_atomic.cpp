@@ -13,7 +13,7 @@ void need_atomic(ItemStore& store, std::size_t count = 4) {
     if (most < count) throw CaseSkipped("the store writes at most " + std::to_string(most) + " items atomically");
 }
 
-bool applied(const AtomicAnswer& answer) {
+bool all_applied(const AtomicAnswer& answer) {
     return std::holds_alternative<Applied>(answer);
 }
 
@@ -31,7 +31,7 @@ void add_atomic_cases(Cases& cases) {
             {.key = number("a", 1), .action = Update{{{"y", 2}}, {}}, .condition = equals("x", 1)},
             {.key = word("a", "old"), .action = Erase{}},
             {.key = plain("unchanged"), .action = Check{}, .condition = !item_exists()}};
-        require(applied(store.write_atomically(writes)), "the batch was not applied");
+        require(all_applied(store.write_atomically(writes)), "the batch was not applied");
         require_equal(read_one(store, plain("new")), {Item{{"x", 1}}}, "the new item");
         require_equal(read_one(store, number("a", 1)), {Item{{"x", 1}, {"y", 2}}}, "the updated item");
         require_equal(read_one(store, word("a", "old")), std::optional<Item>{}, "the erased item");
@@ -85,7 +85,7 @@ void add_atomic_cases(Cases& cases) {
         for (std::size_t i = 0; i < most; ++i) {
             writes.push_back({.key = number("p", static_cast<std::int64_t>(i)), .action = Put{}});
         }
-        require(applied(store.write_atomically(writes)), "the largest batch was not applied");
+        require(all_applied(store.write_atomically(writes)), "the largest batch was not applied");
         require_equal(query_all(store, {.table = "numbers", .partition = "p"}).size(), most, "items");
         for (Write& one : writes) one.action = Erase{};
         writes.push_back({.key = plain("one_more"), .action = Put{}});
@@ -103,7 +103,7 @@ void add_atomic_cases(Cases& cases) {
         const std::vector<Write> writes{{.key = plain("checked"), .action = Check{}, .condition = item_exists()},
                                         {.key = plain("a"), .action = Put{}},
                                         {.key = plain("b"), .action = Put{}}};
-        require(applied(store.write_atomically(writes)), "the batch was not applied");
+        require(all_applied(store.write_atomically(writes)), "the batch was not applied");
         const auto changes = store.changes("plain", 1, 10);
         require_equal(changes.size(), std::size_t{2}, "changes");
         require_equal(changes[0].position, Position{2}, "the position of the first");
@@ -145,7 +145,7 @@ void add_atomic_cases(Cases& cases) {
                     writes[from].action = Put{{{"balance", balance(items[from]) - 1}}};
                     writes[to].action = Put{{{"balance", balance(items[to]) + 1}}};
                 }
-                if (!applied(store.write_atomically(writes))) continue;
+                if (!all_applied(store.write_atomically(writes))) continue;
                 // All four were of one moment, or the batch had been refused.
                 require_equal(sum, each * accounts, "the sum of all balances");
                 ++sums_seen;
@@ -164,7 +164,7 @@ void add_atomic_cases(Cases& cases) {
         const auto write_both = [&](std::int64_t round) {
             std::vector<Write> writes;
             for (const Key& key : keys) writes.push_back({.key = key, .action = Put{{{"round", round}}}});
-            require(applied(store.write_atomically(writes)), "a batch was not applied");
+            require(all_applied(store.write_atomically(writes)), "a batch was not applied");
         };
         const auto round_of = [](const std::optional<Item>& item) {
             const std::int64_t* round = item ? integer(*item, "round") : nullptr;

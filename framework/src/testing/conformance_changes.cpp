@@ -13,7 +13,7 @@ void need_changes(ItemStore& store) {
     if (!store.capabilities().ordered_changes) throw CaseSkipped("the store keeps no order of changes");
 }
 
-std::string to_text(const std::vector<Change>& changes) {
+std::string list_of(const std::vector<Change>& changes) {
     std::string text;
     for (const Change& one : changes) {
         text += std::to_string(one.position) + ":" + store::to_string(one.record.key) + " ";
@@ -23,9 +23,9 @@ std::string to_text(const std::vector<Change>& changes) {
 
 /// Requires that exactly these items changed, in this order; positions ascend, and start above `after`.
 void require_order(const std::vector<Change>& changes, const std::vector<Record>& expected, Position after) {
-    require_equal(changes.size(), expected.size(), "changes, which are " + to_text(changes));
+    require_equal(changes.size(), expected.size(), "changes, which are " + list_of(changes));
     for (std::size_t i = 0; i < changes.size(); ++i) {
-        require(changes[i].position > after, "positions do not ascend: " + to_text(changes));
+        require(changes[i].position > after, "positions do not ascend: " + list_of(changes));
         after = changes[i].position;
         require_equal({changes[i].record}, std::vector<Record>{expected[i]}, "change " + std::to_string(i));
     }

@@ -15,8 +15,8 @@ namespace varve::transactions {
 namespace {
 
 constexpr const char* stream_attribute = "stream";
-constexpr const char* version_attribute = "version";
-constexpr const char* epoch_attribute = "epoch";
+constexpr const char* slot_version_attribute = "version";
+constexpr const char* slot_epoch_attribute = "epoch";
 constexpr const char* beside_attribute = "beside";
 constexpr const char* announced_attribute = "announced";
 constexpr const char* shards_attribute = "shards";
@@ -24,8 +24,8 @@ constexpr const char* shards_attribute = "shards";
 store::Item item_of(const Bell& bell) {
     VARVE_ASSERT(bell.slot.table == events_table().name, "what is announced are slots");
     store::Item item{{stream_attribute, bell.slot.partition},
-                     {version_attribute, version_of(bell.slot)},
-                     {epoch_attribute, bell.epoch}};
+                     {slot_version_attribute, version_of(bell.slot)},
+                     {slot_epoch_attribute, bell.epoch}};
     if (!bell.beside.empty()) item.emplace(beside_attribute, encode_participants(bell.beside));
     return item;
 }
@@ -105,14 +105,16 @@ store::Write ring(const Bell& bell) {
 store::Write remove_bell(const Bell& bell) {
     return {bell_key(bell), store::Erase{},
             store::equals(stream_attribute, bell.slot.partition) &&
-                store::equals(version_attribute, version_of(bell.slot)) && store::equals(epoch_attribute, bell.epoch)};
+                store::equals(slot_version_attribute, version_of(bell.slot)) &&
+                store::equals(slot_epoch_attribute, bell.epoch)};
 }
 
 Bell decode_bell(const store::Key& key, const store::Item& item) {
     const auto* name = std::get_if<std::string>(&key.sort);
     const std::string* stream = text_of(key, item, stream_attribute);
-    const std::int64_t* version = integer_of(key, item, version_attribute, {1, std::numeric_limits<Version>::max()});
-    const std::int64_t* epoch = integer_of(key, item, epoch_attribute, {0, epoch_max});
+    const std::int64_t* version =
+        integer_of(key, item, slot_version_attribute, {1, std::numeric_limits<Version>::max()});
+    const std::int64_t* epoch = integer_of(key, item, slot_epoch_attribute, {0, epoch_max});
     const std::string* beside = text_of(key, item, beside_attribute);
     if (name == nullptr || stream == nullptr || version == nullptr || epoch == nullptr)
         throw_damaged(key, "announces no slot");
@@ -134,15 +136,16 @@ store::Key watermark_key(std::string stream) {
 
 Version watermark(const store::Key& key, const std::optional<store::Item>& item) {
     if (!item) return 0;
-    const std::int64_t* version = integer_of(key, *item, version_attribute, {1, std::numeric_limits<Version>::max()});
+    const std::int64_t* version =
+        integer_of(key, *item, slot_version_attribute, {1, std::numeric_limits<Version>::max()});
     if (version == nullptr) throw_damaged(key, "has no version");
     return *version;
 }
 
 store::Write raise_watermark(std::string stream, Version version) {
-    store::Condition is_higher = !store::item_exists() || store::less(version_attribute, version);
+    store::Condition is_higher = !store::item_exists() || store::less(slot_version_attribute, version);
     if (planted(PlantedFault::a_watermark_is_lowered)) is_higher = {};
-    return {watermark_key(std::move(stream)), store::Put{{{version_attribute, version}}}, std::move(is_higher)};
+    return {watermark_key(std::move(stream)), store::Put{{{slot_version_attribute, version}}}, std::move(is_higher)};
 }
 
 store::Key feed_setting_key() {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* tx_attribute = "_tx";
 constexpr const char* primary_attribute = "_primary";
-constexpr const char* version_attribute = "_primary_version";
-constexpr const char* epoch_attribute = "_primary_epoch";
+constexpr const char* primary_version_attribute = "_primary_version";
+constexpr const char* primary_epoch_attribute = "_primary_epoch";
 constexpr const char* lease_attribute = "_lease";
 constexpr const char* lease_length_attribute = "_lease_length";
 constexpr const char* priority_attribute = "_priority";
@@ -41,8 +41,8 @@ std::optional<Claim> claim_on(const store::Key& key, const store::Item& item) {
     }
     constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
     const std::string* stream = text_of(key, item, primary_attribute);
-    const std::int64_t* version = integer_of(key, item, version_attribute, {1, largest});
-    const std::int64_t* epoch = integer_of(key, item, epoch_attribute, {0, epoch_max});
+    const std::int64_t* version = integer_of(key, item, primary_version_attribute, {1, largest});
+    const std::int64_t* epoch = integer_of(key, item, primary_epoch_attribute, {0, epoch_max});
     const std::int64_t* lease = integer_of(key, item, lease_attribute, {0, microseconds_max});
     const std::int64_t* lease_length = integer_of(key, item, lease_length_attribute, {1, microseconds_max});
     const std::int64_t* priority = integer_of(key, item, priority_attribute, {0, microseconds_max});
@@ -60,8 +60,8 @@ std::optional<Claim> claim_on(const store::Key& key, const store::Item& item) {
 void put_claim(store::Item& item, const Claim& claim) {
     item.insert_or_assign(tx_attribute, claim.tx);
     item.insert_or_assign(primary_attribute, claim.primary.partition);
-    item.insert_or_assign(version_attribute, version_of(claim.primary));
-    item.insert_or_assign(epoch_attribute, claim.primary_epoch);
+    item.insert_or_assign(primary_version_attribute, version_of(claim.primary));
+    item.insert_or_assign(primary_epoch_attribute, claim.primary_epoch);
     item.insert_or_assign(lease_attribute, microseconds(claim.lease));
     if (claim.lease_length > Duration::zero())
         item.insert_or_assign(lease_length_attribute, std::int64_t{claim.lease_length.count()});
@@ -79,9 +79,9 @@ void remove_claim(store::Item& item) {
 }
 
 const std::vector<std::string>& claim_attributes() {
-    static const std::vector<std::string> names{tx_attribute,      primary_attribute, version_attribute,
-                                                epoch_attribute,   lease_attribute,   lease_length_attribute,
-                                                priority_attribute};
+    static const std::vector<std::string> names{
+        tx_attribute,    primary_attribute,      primary_version_attribute, primary_epoch_attribute,
+        lease_attribute, lease_length_attribute, priority_attribute};
     return names;
 }
 

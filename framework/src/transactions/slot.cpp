@@ -16,7 +16,7 @@ constexpr const char* write_id_attribute = "write_id";
 constexpr const char* participants_attribute = "participants";
 constexpr const char* continued_attribute = "continued";
 constexpr const char* done_attribute = "done";
-constexpr const char* reserved_attribute = "reserved";
+constexpr const char* reservation_attribute = "reserved";
 
 constexpr const char* void_state = "void";
 constexpr const char* pending_state = "pending";
@@ -155,9 +155,9 @@ Slot decode_slot(const store::Key& key, std::optional<store::Item> item) {
         if (epoch == nullptr) throw_damaged(key, "is pending without an epoch");
         if (write_id == nullptr || *write_id != claim->tx) throw_damaged(key, "is pending under another write_id");
         Pending pending{.claim = std::move(*claim), .epoch = *epoch, .payload = std::move(*item)};
-        pending.reserved = is_one(key, pending.payload, reserved_attribute);
+        pending.reserved = is_one(key, pending.payload, reservation_attribute);
         remove_claim(pending.payload);
-        for (const char* name : {state_attribute, epoch_attribute, write_id_attribute, reserved_attribute})
+        for (const char* name : {state_attribute, epoch_attribute, write_id_attribute, reservation_attribute})
             pending.payload.erase(name);
         return pending;
     }
@@ -234,7 +234,7 @@ store::Write write_part(const store::Key& key, const Part& part) {
 }
 
 store::Write reserve_slot(const store::Key& key, Epoch epoch, const Claim& claim) {
-    return prepare_slot(key, epoch, claim, {{reserved_attribute, std::int64_t{1}}});
+    return prepare_slot(key, epoch, claim, {{reservation_attribute, std::int64_t{1}}});
 }
 
 store::Write renew_slot(const store::Key& key, const Claim& claim) {

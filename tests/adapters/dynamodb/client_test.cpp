@@ -1,5 +1,6 @@
 #include "client.h"
 
+#include "adapters/dynamodb/secrets.h"
 #include "support/scripted_server.h"
 
 #include <varve/testing/manual_clock.h>
@@ -15,9 +16,6 @@ namespace {
 
 using Request = ScriptedServer::Request;
 using Answer = ScriptedServer::Reply;
-
-const std::string secret = "s3cr3t-never-to-be-seen";
-const std::string token = "t0k3n-never-to-be-seen";
 
 Answer ok(const std::string& body = "{}") {
     return {ScriptedServer::answer(200, body)};

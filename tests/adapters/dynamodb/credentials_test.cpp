@@ -1,5 +1,7 @@
 #include "credentials.h"
 
+#include "adapters/dynamodb/secrets.h"
+
 #include <varve/core/error.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/seeded_random.h>
@@ -14,11 +16,8 @@
 namespace varve::dynamodb {
 namespace {
 
-const std::string secret = "s3cr3t-never-to-be-seen";
-const std::string token = "t0k3n-never-to-be-seen";
-
 /// A process, its files and the endpoints it can reach.
-struct World {
+struct Machine {
     std::map<std::string, std::string> variables{{"HOME", "/users/me"}};
     std::map<std::string, std::string> files;
     std::map<std::string, HttpAnswer> endpoints;  ///< by method and URL
@@ -56,7 +55,7 @@ struct World {
     }
 };
 
-HttpAnswer ok(std::string body) {
+HttpAnswer served(std::string body) {
     return {.status = 200, .body = std::move(body)};
 }
 
@@ -64,24 +63,24 @@ const std::string endpoint_answer = R"({"AccessKeyId":"AKID","SecretAccessKey":"
                                     R"(","Expiration":"2026-01-01T06:00:00Z"})";
 
 TEST(CredentialsSources, the_environment_comes_first) {
-    World world;
-    world.variables["AWS_ACCESS_KEY_ID"] = "AKID";
-    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
-    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
-    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret}));
-    world.variables["AWS_SESSION_TOKEN"] = token;
-    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret, token}));
+    Machine machine;
+    machine.variables["AWS_ACCESS_KEY_ID"] = "AKID";
+    machine.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    machine.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
+    EXPECT_EQ(machine.find().credentials, (Credentials{"AKID", secret}));
+    machine.variables["AWS_SESSION_TOKEN"] = token;
+    EXPECT_EQ(machine.find().credentials, (Credentials{"AKID", secret, token}));
 }
 
 TEST(CredentialsSources, half_a_pair_is_an_error_that_tells_no_secret) {
-    World world;
-    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
-    EXPECT_NE(world.failure<ConfigError>().find("AWS_ACCESS_KEY_ID"), std::string::npos);
-    world.variables = {{"HOME", "/users/me"}, {"AWS_ACCESS_KEY_ID", "AKID"}};
-    world.failure<ConfigError>();
-    world.variables = {{"HOME", "/users/me"}};
-    world.files["/users/me/.aws/credentials"] = "[default]\naws_secret_access_key=" + secret + "\n";
-    EXPECT_NE(world.failure<ConfigError>().find("/users/me/.aws/credentials"), std::string::npos);
+    Machine machine;
+    machine.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    EXPECT_NE(machine.failure<ConfigError>().find("AWS_ACCESS_KEY_ID"), std::string::npos);
+    machine.variables = {{"HOME", "/users/me"}, {"AWS_ACCESS_KEY_ID", "AKID"}};
+    machine.failure<ConfigError>();
+    machine.variables = {{"HOME", "/users/me"}};
+    machine.files["/users/me/.aws/credentials"] = "[default]\naws_secret_access_key=" + secret + "\n";
+    EXPECT_NE(machine.failure<ConfigError>().find("/users/me/.aws/credentials"), std::string::npos);
 }
 
 TEST(CredentialsSources, what_is_no_key_is_an_error_that_does_not_show_it) {
@@ -90,203 +89,203 @@ TEST(CredentialsSources, what_is_no_key_is_an_error_that_does_not_show_it) {
              {"AWS_SECRET_ACCESS_KEY", secret + "\r\nx-injected: 1"},
              {"AWS_SESSION_TOKEN", token + " "},
              {"AWS_SESSION_TOKEN", token + "\xc2\xa0"}}) {
-        World world;
-        world.variables.insert({{"AWS_ACCESS_KEY_ID", "AKID"}, {"AWS_SECRET_ACCESS_KEY", secret}});
-        world.variables[name] = value;
-        EXPECT_NE(world.failure<ConfigError>().find("line break"), std::string::npos) << name;
+        Machine machine;
+        machine.variables.insert({{"AWS_ACCESS_KEY_ID", "AKID"}, {"AWS_SECRET_ACCESS_KEY", secret}});
+        machine.variables[name] = value;
+        EXPECT_NE(machine.failure<ConfigError>().find("line break"), std::string::npos) << name;
     }
 }
 
 TEST(CredentialsSources, profiles_are_found_in_both_files) {
-    World world;
-    world.files["/users/me/.aws/credentials"] =
+    Machine machine;
+    machine.files["/users/me/.aws/credentials"] =
         "# comment\n[default]\naws_access_key_id=D\naws_secret_access_key=d\n"
         "[ work ]\r\naws_access_key_id = W\r\naws_secret_access_key = w/+=\r\n"
         "aws_session_token = t==\r\n";
-    world.files["/users/me/.aws/config"] =
+    machine.files["/users/me/.aws/config"] =
         "[profile work]\nregion = eu-west-1\ns3 =\n  region = nested\n"
         "[profile other]\naws_access_key_id=O\naws_secret_access_key=o\n";
-    EXPECT_EQ(world.find().credentials, (Credentials{"D", "d"}));
-    EXPECT_EQ(world.find("work").credentials, (Credentials{"W", "w/+=", "t=="}));
-    EXPECT_EQ(world.find("other").credentials, (Credentials{"O", "o"}));
-    EXPECT_EQ(profile_from_files(world.surroundings(), "work")->region, "eu-west-1");
-    world.variables["AWS_PROFILE"] = "other";
-    EXPECT_EQ(world.find().credentials, (Credentials{"O", "o"}));
-    world.variables["AWS_SHARED_CREDENTIALS_FILE"] = "/etc/keys";
-    world.files["/etc/keys"] = "[other]\naws_access_key_id=E\naws_secret_access_key=e";
-    EXPECT_EQ(world.find().credentials, (Credentials{"E", "e"}));
-    EXPECT_NE(world.failure<ConfigError>("absent").find("absent"), std::string::npos);
+    EXPECT_EQ(machine.find().credentials, (Credentials{"D", "d"}));
+    EXPECT_EQ(machine.find("work").credentials, (Credentials{"W", "w/+=", "t=="}));
+    EXPECT_EQ(machine.find("other").credentials, (Credentials{"O", "o"}));
+    EXPECT_EQ(profile_from_files(machine.surroundings(), "work")->region, "eu-west-1");
+    machine.variables["AWS_PROFILE"] = "other";
+    EXPECT_EQ(machine.find().credentials, (Credentials{"O", "o"}));
+    machine.variables["AWS_SHARED_CREDENTIALS_FILE"] = "/etc/keys";
+    machine.files["/etc/keys"] = "[other]\naws_access_key_id=E\naws_secret_access_key=e";
+    EXPECT_EQ(machine.find().credentials, (Credentials{"E", "e"}));
+    EXPECT_NE(machine.failure<ConfigError>("absent").find("absent"), std::string::npos);
 }
 
 TEST(CredentialsSources, a_profile_that_is_asked_for_beats_the_environment) {
-    World world;
-    world.variables["AWS_ACCESS_KEY_ID"] = "AKID";
-    world.variables["AWS_SECRET_ACCESS_KEY"] = secret;
-    world.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
-    EXPECT_EQ(world.find("work").credentials, (Credentials{"W", "w"}));
+    Machine machine;
+    machine.variables["AWS_ACCESS_KEY_ID"] = "AKID";
+    machine.variables["AWS_SECRET_ACCESS_KEY"] = secret;
+    machine.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
+    EXPECT_EQ(machine.find("work").credentials, (Credentials{"W", "w"}));
 }
 
 TEST(CredentialsSources, a_profile_without_keys_that_names_another_source_is_refused_by_that_name) {
     for (const char* source : {"role_arn", "credential_process", "sso_session"}) {
-        World world;
-        world.files["/users/me/.aws/config"] =
+        Machine machine;
+        machine.files["/users/me/.aws/config"] =
             std::string{"[default]\nregion = eu-west-1\n"} + source + " = x\n[profile work]\n" + source + " = x\n";
         for (const char* profile : {"", "work"})
-            EXPECT_NE(world.failure<ConfigError>(profile).find(source), std::string::npos);
-        EXPECT_TRUE(world.fetched.empty());
-        world.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
-        EXPECT_EQ(world.find("work").credentials.access_key_id, "W");
+            EXPECT_NE(machine.failure<ConfigError>(profile).find(source), std::string::npos);
+        EXPECT_TRUE(machine.fetched.empty());
+        machine.files["/users/me/.aws/credentials"] = "[work]\naws_access_key_id=W\naws_secret_access_key=w\n";
+        EXPECT_EQ(machine.find("work").credentials.access_key_id, "W");
     }
 }
 
 TEST(CredentialsSources, a_web_identity_is_exchanged_for_its_roles_credentials) {
-    World world;
-    world.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/run/token";
-    world.variables["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/bank";
-    world.variables["AWS_REGION"] = "eu-west-1";
-    world.files["/run/token"] = "to+ken=\n";
-    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
+    Machine machine;
+    machine.variables["AWS_WEB_IDENTITY_TOKEN_FILE"] = "/run/token";
+    machine.variables["AWS_ROLE_ARN"] = "arn:aws:iam::1:role/bank";
+    machine.variables["AWS_REGION"] = "eu-west-1";
+    machine.files["/run/token"] = "to+ken=\n";
+    machine.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = other\naws_secret_access_key = x\n";
     const std::string url = "POST https://sts.eu-west-1.amazonaws.com/";
-    world.endpoints[url] =
-        ok("<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>"
-           "<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" +
-           secret + "</SecretAccessKey><SessionToken>" + token +
-           "</SessionToken><Expiration>2026-01-01T06:00:00Z</Expiration></Credentials>"
-           "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>");
-    const DatedCredentials found = world.find();
+    machine.endpoints[url] = served(
+        "<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials>"
+        "<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" +
+        secret + "</SecretAccessKey><SessionToken>" + token +
+        "</SessionToken><Expiration>2026-01-01T06:00:00Z</Expiration></Credentials>"
+        "</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>");
+    const DatedCredentials found = machine.find();
     EXPECT_EQ(found.credentials, (Credentials{"AKID", secret, token}));
     EXPECT_EQ(found.expires, parse_time("2026-01-01T06:00:00Z"));
-    EXPECT_EQ(world.fetched.at(0).request.body,
+    EXPECT_EQ(machine.fetched.at(0).request.body,
               "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fbank"
               "&RoleSessionName=varve&WebIdentityToken=to%2Bken%3D");
 
-    world.files["/run/token"] = token;
-    world.endpoints[url] = {.status = 400, .body = "<Error><Code>InvalidIdentityToken</Code><Message>" + token};
-    EXPECT_NE(world.failure<ConfigError>().find("InvalidIdentityToken"), std::string::npos);
-    world.endpoints[url] = {.status = 503, .body = secret};
-    world.failure<UnavailableError>();
-    world.endpoints[url] = ok("<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" + secret);
-    world.failure<Error>();
-    world.files.erase("/run/token");
-    EXPECT_NE(world.failure<ConfigError>().find("/run/token"), std::string::npos);
-    world.variables["AWS_REGION"] = "evil.example.com/";
-    world.files["/run/token"] = token;
-    world.failure<ConfigError>();
-    world.variables.erase("AWS_ROLE_ARN");
-    EXPECT_NE(world.failure<ConfigError>().find("AWS_ROLE_ARN"), std::string::npos);
+    machine.files["/run/token"] = token;
+    machine.endpoints[url] = {.status = 400, .body = "<Error><Code>InvalidIdentityToken</Code><Message>" + token};
+    EXPECT_NE(machine.failure<ConfigError>().find("InvalidIdentityToken"), std::string::npos);
+    machine.endpoints[url] = {.status = 503, .body = secret};
+    machine.failure<UnavailableError>();
+    machine.endpoints[url] = served("<AccessKeyId>AKID</AccessKeyId><SecretAccessKey>" + secret);
+    machine.failure<Error>();
+    machine.files.erase("/run/token");
+    EXPECT_NE(machine.failure<ConfigError>().find("/run/token"), std::string::npos);
+    machine.variables["AWS_REGION"] = "evil.example.com/";
+    machine.files["/run/token"] = token;
+    machine.failure<ConfigError>();
+    machine.variables.erase("AWS_ROLE_ARN");
+    EXPECT_NE(machine.failure<ConfigError>().find("AWS_ROLE_ARN"), std::string::npos);
 }
 
 TEST(CredentialsSources, a_containers_endpoint_is_asked_with_its_token) {
-    World world;
-    world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/creds";
-    world.variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "/run/token";
-    world.files["/run/token"] = "Basic " + token + "\n";
-    world.endpoints["GET http://169.254.170.2/v2/creds"] = ok(endpoint_answer);
-    const DatedCredentials found = world.find();
+    Machine machine;
+    machine.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/v2/creds";
+    machine.variables["AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"] = "/run/token";
+    machine.files["/run/token"] = "Basic " + token + "\n";
+    machine.endpoints["GET http://169.254.170.2/v2/creds"] = served(endpoint_answer);
+    const DatedCredentials found = machine.find();
     EXPECT_EQ(found.credentials, (Credentials{"AKID", secret, token}));
     EXPECT_EQ(found.expires, parse_time("2026-01-01T06:00:00Z"));
-    EXPECT_EQ(world.fetched.at(0).request.headers.back(), (Header{"Authorization", "Basic " + token}));
+    EXPECT_EQ(machine.fetched.at(0).request.headers.back(), (Header{"Authorization", "Basic " + token}));
 }
 
 TEST(CredentialsSources, a_containers_endpoint_is_local_or_encrypted) {
-    World world;
+    Machine machine;
     for (const char* url : {"http://example.com/x", "http://127.0.0.1.example.com/", "http://localhost@example.com/",
                             "ftp://127.0.0.1/"}) {
-        world.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
-        world.failure<ConfigError>();
+        machine.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = url;
+        machine.failure<ConfigError>();
     }
-    EXPECT_TRUE(world.fetched.empty());
-    world.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1:80/x";
-    world.endpoints["GET http://127.0.0.1:80/x"] = ok(endpoint_answer);
-    EXPECT_EQ(world.find().credentials.access_key_id, "AKID");
+    EXPECT_TRUE(machine.fetched.empty());
+    machine.variables["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = "http://127.0.0.1:80/x";
+    machine.endpoints["GET http://127.0.0.1:80/x"] = served(endpoint_answer);
+    EXPECT_EQ(machine.find().credentials.access_key_id, "AKID");
 }
 
 TEST(CredentialsSources, a_broken_endpoint_is_unavailable_and_its_answer_is_not_shown) {
-    World world;
-    world.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/c";
+    Machine machine;
+    machine.variables["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = "/c";
     for (const std::string& body :
          {"nonsense " + secret, R"({"SecretAccessKey":")" + secret + "\"}", std::string{"{}"},
           R"({"AccessKeyId":"A","SecretAccessKey":")" + secret + R"(","Expiration":"soon"})"}) {
-        world.endpoints["GET http://169.254.170.2/c"] = ok(body);
-        world.failure<Error>();
+        machine.endpoints["GET http://169.254.170.2/c"] = served(body);
+        machine.failure<Error>();
     }
-    world.endpoints["GET http://169.254.170.2/c"] = {.status = 500, .body = secret};
-    world.failure<UnavailableError>();
-    world.endpoints.clear();
-    world.failure<UnavailableError>();
+    machine.endpoints["GET http://169.254.170.2/c"] = {.status = 500, .body = secret};
+    machine.failure<UnavailableError>();
+    machine.endpoints.clear();
+    machine.failure<UnavailableError>();
 }
 
 TEST(CredentialsSources, a_machines_role_is_asked_for_with_a_session) {
-    World world;
+    Machine machine;
     const std::string base = "http://169.254.169.254/latest/";
-    world.endpoints["PUT " + base + "api/token"] = ok("session");
-    world.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = ok("my-role\n");
-    world.endpoints["GET " + base + "meta-data/iam/security-credentials/my-role"] = ok(endpoint_answer);
-    EXPECT_EQ(world.find().credentials, (Credentials{"AKID", secret, token}));
-    EXPECT_EQ(world.fetched.at(0).request.headers.at(0), (Header{"X-aws-ec2-metadata-token-ttl-seconds", "300"}));
-    EXPECT_EQ(world.fetched.at(2).request.headers.at(0), (Header{"X-aws-ec2-metadata-token", "session"}));
-    world.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = ok("../../user-data");
-    world.failure<UnavailableError>();
+    machine.endpoints["PUT " + base + "api/token"] = served("session");
+    machine.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = served("my-role\n");
+    machine.endpoints["GET " + base + "meta-data/iam/security-credentials/my-role"] = served(endpoint_answer);
+    EXPECT_EQ(machine.find().credentials, (Credentials{"AKID", secret, token}));
+    EXPECT_EQ(machine.fetched.at(0).request.headers.at(0), (Header{"X-aws-ec2-metadata-token-ttl-seconds", "300"}));
+    EXPECT_EQ(machine.fetched.at(2).request.headers.at(0), (Header{"X-aws-ec2-metadata-token", "session"}));
+    machine.endpoints["GET " + base + "meta-data/iam/security-credentials/"] = served("../../user-data");
+    machine.failure<UnavailableError>();
 }
 
 TEST(CredentialsSources, without_any_the_error_lists_where_it_looked) {
-    World world;
-    const std::string message = world.failure<ConfigError>();
+    Machine machine;
+    const std::string message = machine.failure<ConfigError>();
     for (const char* place : {"AWS_ACCESS_KEY_ID", "default", "container", "machine"}) {
         EXPECT_NE(message.find(place), std::string::npos) << message;
     }
-    world.fetched.clear();
-    world.variables["AWS_EC2_METADATA_DISABLED"] = "true";
-    world.failure<ConfigError>();
-    EXPECT_TRUE(world.fetched.empty());
+    machine.fetched.clear();
+    machine.variables["AWS_EC2_METADATA_DISABLED"] = "true";
+    machine.failure<ConfigError>();
+    EXPECT_TRUE(machine.fetched.empty());
 }
 
 TEST(CredentialsSources, an_empty_profile_is_none) {
-    World world;
-    world.variables["AWS_PROFILE"] = "";
-    world.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = AKID\naws_secret_access_key = x\n";
-    EXPECT_EQ(world.find().credentials.access_key_id, "AKID");
+    Machine machine;
+    machine.variables["AWS_PROFILE"] = "";
+    machine.files["/users/me/.aws/credentials"] = "[default]\naws_access_key_id = AKID\naws_secret_access_key = x\n";
+    EXPECT_EQ(machine.find().credentials.access_key_id, "AKID");
 }
 
 TEST(CredentialsSources, a_profile_is_found_however_its_section_is_written) {
     for (const char* header : {"[profile work]", "[ profile work ]", "[profile\t  work]", "[profile \"work\"]"}) {
-        World world;
-        world.files["/users/me/.aws/config"] =
+        Machine machine;
+        machine.files["/users/me/.aws/config"] =
             std::string{header} + "\naws_access_key_id = AKID\naws_secret_access_key = x\n[profile worker]\nregion=y\n";
-        EXPECT_EQ(world.find("work").credentials.access_key_id, "AKID") << header;
+        EXPECT_EQ(machine.find("work").credentials.access_key_id, "AKID") << header;
     }
-    World world;
-    world.files["/users/me/.aws/config"] =
+    Machine machine;
+    machine.files["/users/me/.aws/config"] =
         "[default]\naws_access_key_id = a\naws_secret_access_key = x\n"
         "[profile default]\naws_access_key_id = b\naws_secret_access_key = x\n";
-    EXPECT_EQ(world.find().credentials.access_key_id, "b") << "as AWS's tools have it";
-    world.files["/users/me/.aws/config"] = "[profilework]\naws_access_key_id = a\naws_secret_access_key = x\n";
-    world.failure<ConfigError>("work");
+    EXPECT_EQ(machine.find().credentials.access_key_id, "b") << "as AWS's tools have it";
+    machine.files["/users/me/.aws/config"] = "[profilework]\naws_access_key_id = a\naws_secret_access_key = x\n";
+    machine.failure<ConfigError>("work");
 }
 
 TEST(CredentialsSources, the_machine_is_not_asked_where_that_is_switched_off_in_any_case) {
     for (const char* value : {"true", "TRUE", "True"}) {
-        World world;
-        world.variables["AWS_EC2_METADATA_DISABLED"] = value;
-        world.failure<ConfigError>();
-        EXPECT_TRUE(world.fetched.empty()) << value;
+        Machine machine;
+        machine.variables["AWS_EC2_METADATA_DISABLED"] = value;
+        machine.failure<ConfigError>();
+        EXPECT_TRUE(machine.fetched.empty()) << value;
     }
 }
 
 TEST(CredentialsSources, a_metadata_service_that_fails_or_refuses_is_named) {
     const std::string base = "http://169.254.169.254/latest/";
     const std::string roles = "GET " + base + "meta-data/iam/security-credentials/";
-    World world;
-    world.endpoints["PUT " + base + "api/token"] = {.status = 500};
-    EXPECT_NE(world.failure<UnavailableError>().find("status 500"), std::string::npos);
-    world.endpoints["PUT " + base + "api/token"] = {.status = 403};
-    EXPECT_NE(world.failure<ConfigError>().find("status 403"), std::string::npos);
-    world.endpoints["PUT " + base + "api/token"] = ok(token);
-    world.endpoints[roles] = {.status = 503};
-    EXPECT_NE(world.failure<UnavailableError>().find("role"), std::string::npos);
-    world.endpoints[roles] = ok("me");
-    world.endpoints[roles + "me"] = {.status = 403};
-    EXPECT_NE(world.failure<ConfigError>().find("metadata service"), std::string::npos);
+    Machine machine;
+    machine.endpoints["PUT " + base + "api/token"] = {.status = 500};
+    EXPECT_NE(machine.failure<UnavailableError>().find("status 500"), std::string::npos);
+    machine.endpoints["PUT " + base + "api/token"] = {.status = 403};
+    EXPECT_NE(machine.failure<ConfigError>().find("status 403"), std::string::npos);
+    machine.endpoints["PUT " + base + "api/token"] = served(token);
+    machine.endpoints[roles] = {.status = 503};
+    EXPECT_NE(machine.failure<UnavailableError>().find("role"), std::string::npos);
+    machine.endpoints[roles] = served("me");
+    machine.endpoints[roles + "me"] = {.status = 403};
+    EXPECT_NE(machine.failure<ConfigError>().find("metadata service"), std::string::npos);
 }
 
 using testing::ManualClock;
@@ -384,7 +383,7 @@ TEST(CredentialsCacheTest, those_that_are_over_are_renewed_the_moment_they_are) 
     testing::SeededRandom random{1};
     CredentialsCache cache{
         [&] {
-            return DatedCredentials{{to_string(clock.now()), "x"}, clock.now() + std::chrono::seconds{20}};
+            return DatedCredentials{{varve::to_string(clock.now()), "x"}, clock.now() + std::chrono::seconds{20}};
         },
         {clock, random}};
     const std::string first = cache.get().access_key_id;

@@ -52,7 +52,7 @@ std::string status_of(const std::string& answer) {
 
 }  // namespace
 
-std::string_view to_string(Fault fault) {
+std::string_view described(Fault fault) {
     static constexpr std::array<std::string_view, fault_kinds> names{
         "none",           "request_lost",  "request_reset",      "request_late",  "answer_lost",
         "answer_reset",   "answer_cut",    "answer_garbage",     "body_garbage",  "body_damaged",

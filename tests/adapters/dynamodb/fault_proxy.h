@@ -41,7 +41,7 @@ enum class Fault {
 };
 constexpr std::size_t fault_kinds = static_cast<std::size_t>(Fault::silent) + 1;
 /// "answer_cut"
-std::string_view to_string(Fault fault);
+std::string_view described(Fault fault);
 
 /// A proxy on loopback between a client and a server of DynamoDB's protocol that does to each request what it is told.
 ///

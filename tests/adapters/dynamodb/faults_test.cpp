@@ -157,7 +157,7 @@ class FaultyNetwork : public ::testing::TestWithParam<LocalServer::Kind> {
     void expect_faults(std::size_t at_least) const {
         EXPECT_GE(proxy_->faults(), at_least);
         for (std::size_t i = 1; i < fault_kinds; ++i)
-            EXPECT_GE(proxy_->count(static_cast<Fault>(i)), 2U) << to_string(static_cast<Fault>(i));
+            EXPECT_GE(proxy_->count(static_cast<Fault>(i)), 2U) << described(static_cast<Fault>(i));
     }
 
     /// How often a command's events are in each account, as a client sees it that no fault disturbs.

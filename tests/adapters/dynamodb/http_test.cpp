@@ -14,7 +14,7 @@
 namespace varve::dynamodb {
 namespace {
 
-using Reply = ScriptedServer::Reply;
+using Scripted = ScriptedServer::Reply;
 
 HttpRequest post(const std::string& url, std::string body = "{}") {
     return {.url = url, .request = {.method = "POST", .headers = {{"x-test", "1"}}, .body = std::move(body)}};
@@ -25,7 +25,7 @@ HttpAnswer perform_one(Http& http, const HttpRequest& request) {
 }
 
 /// What a client makes of these bytes as the answer to its only request.
-HttpAnswer answer_to(const Reply& reply) {
+HttpAnswer answer_to(const Scripted& reply) {
     ScriptedServer server{[&](const auto&, std::size_t) { return reply; }};
     Http http{{}};
     return perform_one(http, post(server.url()));
@@ -39,7 +39,7 @@ TEST(Checksum, is_that_of_the_published_check_value) {
 
 TEST(HttpTest, requests_in_a_row_share_a_connection) {
     ScriptedServer server{[](const auto& request, std::size_t) {
-        return Reply{ScriptedServer::answer(200, request.body, "Date: Fri, 20 Nov 2026 23:27:21 GMT\r\n")};
+        return Scripted{ScriptedServer::answer(200, request.body, "Date: Fri, 20 Nov 2026 23:27:21 GMT\r\n")};
     }};
     Http http{{}};
     for (int i = 0; i < 20; ++i) {
@@ -61,7 +61,7 @@ TEST(HttpTest, the_requests_of_a_batch_are_in_flight_at_once) {
         std::unique_lock lock{mutex};
         if (++arrived == count) all_there.notify_all();
         all_there.wait(lock, [&] { return arrived == count; });
-        return Reply{ScriptedServer::answer(200, request.body)};
+        return Scripted{ScriptedServer::answer(200, request.body)};
     }};
     Http http{{}};
     std::vector<HttpRequest> requests;
@@ -106,7 +106,7 @@ TEST(HttpTest, a_redirect_is_not_followed) {
 TEST(HttpTest, a_server_that_is_not_there_certainly_got_nothing) {
     std::string url;
     {
-        const ScriptedServer gone{[](const auto&, std::size_t) { return Reply{}; }};
+        const ScriptedServer gone{[](const auto&, std::size_t) { return Scripted{}; }};
         url = gone.url();
     }
     Http http{{}};
@@ -118,7 +118,7 @@ TEST(HttpTest, a_server_that_is_not_there_certainly_got_nothing) {
 
 TEST(HttpTest, a_request_on_a_connection_that_dies_is_not_sent_again) {
     ScriptedServer server{[](const auto&, std::size_t number) {
-        return number == 0 ? Reply{ScriptedServer::answer(200, "{}")} : Reply{"", true};
+        return number == 0 ? Scripted{ScriptedServer::answer(200, "{}")} : Scripted{"", true};
     }};
     Http http{{}};
     EXPECT_EQ(perform_one(http, post(server.url())).status, 200);
@@ -151,7 +151,7 @@ TEST(HttpTest, a_request_that_was_sent_may_have_arrived_although_the_server_is_g
 }
 
 TEST(HttpTest, a_connection_that_was_closed_while_it_was_idle_costs_nothing) {
-    ScriptedServer server{[](const auto&, std::size_t) { return Reply{ScriptedServer::answer(200, "{}"), true}; }};
+    ScriptedServer server{[](const auto&, std::size_t) { return Scripted{ScriptedServer::answer(200, "{}"), true}; }};
     Http http{{}};
     for (std::size_t i = 1; i <= 20; ++i) {
         const HttpAnswer answer = perform_one(http, post(server.url()));
@@ -163,7 +163,7 @@ TEST(HttpTest, a_connection_that_was_closed_while_it_was_idle_costs_nothing) {
 
 TEST(HttpTest, a_large_body_arrives_whole) {
     ScriptedServer server{[](const auto& request, std::size_t) {
-        return Reply{ScriptedServer::answer(200, std::to_string(request.body.size()))};
+        return Scripted{ScriptedServer::answer(200, std::to_string(request.body.size()))};
     }};
     Http http{{}};
     for (const std::size_t size : {std::size_t{0}, std::size_t{65'536}, std::size_t{65'537}, std::size_t{4} << 20}) {
@@ -179,7 +179,7 @@ TEST(HttpTest, a_server_that_does_not_answer_in_time_leaves_the_outcome_open) {
     ScriptedServer server{[&](const auto&, std::size_t) {
         std::unique_lock lock{mutex};
         changed.wait(lock, [&] { return over; });
-        return Reply{"", true};
+        return Scripted{"", true};
     }};
     Http http{{}};
     HttpRequest request = post(server.url());
@@ -193,7 +193,7 @@ TEST(HttpTest, a_server_that_does_not_answer_in_time_leaves_the_outcome_open) {
 }
 
 TEST(HttpTest, plain_http_where_tls_is_spoken_to_is_an_error) {
-    ScriptedServer plain{[](const auto&, std::size_t) { return Reply{ScriptedServer::answer(200, "{}"), true}; }};
+    ScriptedServer plain{[](const auto&, std::size_t) { return Scripted{ScriptedServer::answer(200, "{}"), true}; }};
     Http http{{}};
     HttpRequest request = post("https://" + plain.address() + "/");
     request.timeout = std::chrono::milliseconds{500};

@@ -217,7 +217,7 @@ TEST(Signature, a_remembered_key_is_that_of_its_secret_and_day) {
         Request request = expected;
         sign(expected, credentials, suite_scope, time);
         signer.sign(request, credentials, time);
-        EXPECT_EQ(request.headers, expected.headers) << to_string(time);
+        EXPECT_EQ(request.headers, expected.headers) << varve::to_string(time);
     }
 }
 

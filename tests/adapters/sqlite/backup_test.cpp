@@ -15,7 +15,7 @@ namespace {
 
 using account::Account;
 
-constexpr int customers = 4;
+constexpr int savers = 4;
 constexpr std::int64_t initial_cents = 1000;
 
 std::string customer(int number) {
@@ -25,7 +25,7 @@ std::string customer(int number) {
 TEST(Backup, made_under_load_is_one_state_whole_and_goes_on_as_a_store) {
     const ScratchFile file;
     const std::string copy = file.directory() + "/copy.db";
-    std::array<std::int64_t, customers> acknowledged{};  // before the backup began
+    std::array<std::int64_t, savers> acknowledged{};  // before the backup began
     {
         Options options = file.options();
         options.synchronous = Synchronous::normal;
@@ -36,16 +36,16 @@ TEST(Backup, made_under_load_is_one_state_whole_and_goes_on_as_a_store) {
                 write_one(*store, {account("large", version), store::Put{{{"text", std::string(2'000'000, 'x')}}}})));
         }
         Application bank{store};
-        for (int i = 0; i < customers; ++i) (void)bank.execute<Account>(customer(i), account::Deposit{initial_cents});
-        std::array<std::atomic<std::int64_t>, customers> transfers{};
+        for (int i = 0; i < savers; ++i) (void)bank.execute<Account>(customer(i), account::Deposit{initial_cents});
+        std::array<std::atomic<std::int64_t>, savers> transfers{};
         std::atomic<bool> over = false;
         std::vector<std::jthread> callers;
-        for (int i = 0; i < customers; ++i) {
+        for (int i = 0; i < savers; ++i) {
             callers.emplace_back([&, i] {
                 while (!over) {
                     const auto outcome = bank.transact([&](Transaction& tx) {
                         tx.execute<Account>(customer(i), account::Withdraw{1});
-                        tx.execute<Account>(customer((i + 1) % customers), account::Deposit{1});
+                        tx.execute<Account>(customer((i + 1) % savers), account::Deposit{1});
                         tx.execute<Account>("transfers-of-" + customer(i), account::Deposit{1});
                     });
                     if (outcome) ++transfers.at(static_cast<std::size_t>(i));
@@ -67,13 +67,13 @@ TEST(Backup, made_under_load_is_one_state_whole_and_goes_on_as_a_store) {
     }
     Application restored{varve::open("sqlite:" + copy)};
     std::int64_t sum = 0;
-    for (int i = 0; i < customers; ++i) {
+    for (int i = 0; i < savers; ++i) {
         sum += restored.load<Account>(customer(i)).state.balance;
         EXPECT_GE(restored.load<Account>("transfers-of-" + customer(i)).state.balance,
                   acknowledged.at(static_cast<std::size_t>(i)))
             << "an acknowledged transfer is missing";
     }
-    EXPECT_EQ(sum, customers * initial_cents) << "a transfer is there by half";
+    EXPECT_EQ(sum, savers * initial_cents) << "a transfer is there by half";
     EXPECT_TRUE(restored.execute<Account>(customer(0), account::Deposit{1}));
 }
 

@@ -48,12 +48,13 @@ inline constexpr bool is_one_of<std::variant<Events...>, Event> = (std::same_as<
 
 template <class A, class... Given>
 consteval auto refuse_given() {
-    using namespace varve::detail;
-    if constexpr (RefusedAggregate<A>::refused) {
-        return RefusedAggregate<A>{};
+    if constexpr (varve::detail::RefusedAggregate<A>::refused) {
+        return varve::detail::RefusedAggregate<A>{};
     } else {
-        return FirstRefused<std::conditional_t<std::same_as<Given, EventData> || is_one_of<typename A::Event, Given>,
-                                               Fine, Refused<Rule::is_no_event, Type<Given>, Type<A>>>...>{};
+        return varve::detail::FirstRefused<std::conditional_t<
+            std::same_as<Given, EventData> || is_one_of<typename A::Event, Given>, varve::detail::Fine,
+            varve::detail::Refused<varve::detail::Rule::is_no_event, varve::detail::Type<Given>,
+                                   varve::detail::Type<A>>>...>{};
     }
 }
 template <class A, class... Events>

@@ -1,4 +1,8 @@
+// Deliveries, reactions and timers, of which each allocation fails once.
+
 #include "failing_new.h"
+#include "support/delivering.h"
+#include "support/sanitized.h"
 #include "support/timing.h"
 
 #include <exception>
@@ -22,17 +26,18 @@ void work_through(Dying& dying, detail::Follower& follower) {
     }
 }
 
-template <class P, class Dying>
-void let_each_allocation_fail(Dying& dying) {
+template <class Dying, class MakeConsumer>
+void let_each_allocation_fail(Dying& dying, MakeConsumer make_consumer) {
+    constexpr long apart = is_sanitized ? 5 : 1;
     for (const FailingNew::Which which : {FailingNew::Which::one, FailingNew::Which::all_after}) {
         long n = 1;
-        for (bool has_failed = true; has_failed && !::testing::Test::HasFailure(); ++n) {
+        for (bool has_failed = true; has_failed && !::testing::Test::HasFailure(); n += apart) {
             SCOPED_TRACE("allocation " + std::to_string(n));
             const std::shared_ptr<store::ItemStore> on = open("memory:");
             dying.begin(on);
             {
                 Application first{on, dying.options()};
-                detail::Follower follower{first, dying.idle, dying.template consumer<P>()};
+                detail::Follower follower{first, dying.idle, make_consumer()};
                 FailingNew failing{n, which};
                 work_through(dying, follower);
                 failing.stop();
@@ -45,12 +50,16 @@ void let_each_allocation_fail(Dying& dying) {
     }
 }
 
+TEST_F(DyingDelivery, arrives_in_order_whichever_allocation_fails) {
+    let_each_allocation_fail(*this, [this] { return consumer(); });
+}
+
 TEST_F(DyingReaction, happens_once_whichever_allocation_fails) {
-    let_each_allocation_fail<Checkout>(*this);
+    let_each_allocation_fail(*this, [this] { return consumer<Checkout>(); });
 }
 
 TEST_F(DyingTimers, each_fires_once_whichever_allocation_fails) {
-    let_each_allocation_fail<Reminder>(*this);
+    let_each_allocation_fail(*this, [this] { return consumer<Reminder>(); });
 }
 
 }  // namespace
