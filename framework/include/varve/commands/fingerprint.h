@@ -36,7 +36,7 @@ template <class T, auto... pointers>
 void append_fields(std::string& text, const T& value, FieldPointers<pointers...>) {
     using Bindings = FieldBindings<sizeof...(pointers)>;
     std::size_t field = 0;
-    const auto append = [&](const auto& one) {
+    [[maybe_unused]] const auto append = [&](const auto& one) {
         std::string contents;
         append_contents(contents, one);
         if (!contents.empty()) text += std::to_string(field) + '=' + contents;
