@@ -24,7 +24,7 @@ constexpr std::int64_t not_known = 0;  // so that no follower runs
 constexpr Duration look_for_the_end_after = std::chrono::milliseconds{200};
 constexpr Duration pause_of_emptying = std::chrono::milliseconds{20};
 
-Consumer checked(Consumer consumer) {
+Consumer checked_whole(Consumer consumer) {
     consumer.check();
     if (is_name_of_build(consumer.name)) {
         throw ConfigError("the follower '" + consumer.name +
@@ -48,7 +48,7 @@ std::string why_it_has_no_rows(const Consumer& consumer) {
 Keeper::Keeper(Application& application, std::atomic<int>& idle, Consumer consumer)
     : application_(application),
       idle_(idle),
-      consumer_(checked(std::move(consumer))),
+      consumer_(checked_whole(std::move(consumer))),
       is_projection_(static_cast<bool>(consumer_.project)) {
     if (consumer_.ephemeral) {
         arrange({});

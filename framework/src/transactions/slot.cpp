@@ -24,7 +24,7 @@ constexpr const char* committed_state = "committed";
 constexpr const char* part_state = "part";
 
 /// One entry of `participants`.
-struct Participant {
+struct StoredParticipant {
     std::string table;
     std::string partition;
     std::optional<std::int64_t> version;
@@ -34,9 +34,9 @@ struct Participant {
 }  // namespace
 
 std::string encode_participants(const std::vector<store::Key>& keys) {
-    std::vector<Participant> participants;
+    std::vector<StoredParticipant> participants;
     for (const store::Key& key : keys) {
-        Participant& one = participants.emplace_back(Participant{key.table, key.partition, {}, {}});
+        StoredParticipant& one = participants.emplace_back(StoredParticipant{key.table, key.partition, {}, {}});
         if (const auto* version = std::get_if<std::int64_t>(&key.sort)) one.version = *version;
         if (const auto* sort = std::get_if<std::string>(&key.sort)) one.sort = *sort;
     }
@@ -44,12 +44,12 @@ std::string encode_participants(const std::vector<store::Key>& keys) {
 }
 
 std::vector<store::Key> decode_participants(const store::Key& key, const std::string& text) {
-    const auto participants = json::decode<std::vector<Participant>>(text, {.require_all = true});
+    const auto participants = json::decode<std::vector<StoredParticipant>>(text, {.require_all = true});
     if (!participants) {
         throw_damaged(key, "has an unreadable list of participants (" + participants.error().message + ")");
     }
     std::vector<store::Key> keys;
-    for (const Participant& one : *participants) {
+    for (const StoredParticipant& one : *participants) {
         const bool slot = one.table == events_table().name;
         const bool good = slot ? one.version && *one.version >= 1 && !one.sort : !(one.version && one.sort);
         if (one.table.empty() || one.partition.empty() || !good) {

@@ -14,7 +14,7 @@
 namespace varve::dynamodb {
 namespace {
 
-using Request = ScriptedServer::Request;
+using Asked = ScriptedServer::Request;
 using Answer = ScriptedServer::Reply;
 
 Answer ok(const std::string& body = "{}") {
@@ -61,10 +61,10 @@ const Failure& failure_of(const Reply& reply) {
 }
 
 TEST(ClientTest, a_request_names_its_operation_and_is_signed) {
-    Case one{[](const Request&, std::size_t) { return ok(R"({"a":"one"})"); }};
+    Case one{[](const Asked&, std::size_t) { return ok(R"({"a":"one"})"); }};
     const Reply reply = one.send(read);
     EXPECT_EQ(std::get<Done>(reply).answer["a"], "one");
-    const Request request = one.server.requests().at(0);
+    const Asked request = one.server.requests().at(0);
     EXPECT_EQ(request.header("x-amz-target"), "DynamoDB_20120810.GetItem");
     EXPECT_EQ(request.header("content-type"), "application/x-amz-json-1.0");
     EXPECT_EQ(request.header("Host"), one.server.address());
@@ -80,7 +80,7 @@ TEST(ClientTest, a_request_names_its_operation_and_is_signed) {
 
 TEST(ClientTest, what_was_throttled_is_sent_again_and_signed_afresh) {
     Case* self = nullptr;
-    Case one{[&self](const Request&, std::size_t number) {
+    Case one{[&self](const Asked&, std::size_t number) {
         self->clock.advance(std::chrono::seconds{1});
         return number < 3 ? error(400, "ProvisionedThroughputExceededException", "slow") : ok();
     }};
@@ -88,7 +88,7 @@ TEST(ClientTest, what_was_throttled_is_sent_again_and_signed_afresh) {
     EXPECT_TRUE(std::holds_alternative<Done>(one.send(put)));
     std::set<std::string> dates;
     std::set<std::string> signatures;
-    for (const Request& request : one.server.requests()) {
+    for (const Asked& request : one.server.requests()) {
         dates.insert(request.header("x-amz-date"));
         signatures.insert(request.header("authorization"));
     }
@@ -98,7 +98,7 @@ TEST(ClientTest, what_was_throttled_is_sent_again_and_signed_afresh) {
 }
 
 TEST(ClientTest, a_server_that_always_throttles_is_unavailable_after_the_last_attempt) {
-    Case one{[](const Request&, std::size_t) { return error(400, "ThrottlingException", "slow"); }};
+    Case one{[](const Asked&, std::size_t) { return error(400, "ThrottlingException", "slow"); }};
     const Reply reply = one.send(put);
     EXPECT_EQ(failure_of(reply).kind, ErrorKind::unavailable);
     EXPECT_FALSE(failure_of(reply).in_doubt);
@@ -107,7 +107,7 @@ TEST(ClientTest, a_server_that_always_throttles_is_unavailable_after_the_last_at
 }
 
 TEST(ClientTest, pauses_grow_and_end_at_the_deadline) {
-    Case one{[](const Request&, std::size_t) { return error(400, "ThrottlingException"); }};
+    Case one{[](const Asked&, std::size_t) { return error(400, "ThrottlingException"); }};
     const Time begin = one.clock.now();
     (void)one.send(read);
     EXPECT_GT(one.clock.now() - begin, std::chrono::milliseconds{100});
@@ -116,7 +116,7 @@ TEST(ClientTest, pauses_grow_and_end_at_the_deadline) {
 
 TEST(ClientTest, repetitions_that_help_cost_nothing) {
     for (const std::size_t every : {2U, 4U, 5U}) {
-        Case one{[every](const Request&, std::size_t number) {
+        Case one{[every](const Asked&, std::size_t number) {
             return number % every == 0 ? error(400, "ProvisionedThroughputExceededException", "slow") : ok();
         }};
         for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(std::holds_alternative<Done>(one.send(put))) << every << " " << i;
@@ -124,16 +124,15 @@ TEST(ClientTest, repetitions_that_help_cost_nothing) {
 }
 
 TEST(ClientTest, a_server_that_closes_after_each_answer_is_read_for_ever) {
-    Case one{[](const Request&, std::size_t) { return Answer{ScriptedServer::answer(200, "{}"), true}; }};
+    Case one{[](const Asked&, std::size_t) { return Answer{ScriptedServer::answer(200, "{}"), true}; }};
     for (int i = 0; i < 1'000; ++i) ASSERT_TRUE(std::holds_alternative<Done>(one.send(read))) << i;
 }
 
 TEST(ClientTest, what_many_send_at_once_survives_an_outage_of_half_a_second) {
     Case* self = nullptr;
     const Time end = testing::ManualClock::default_start + std::chrono::milliseconds{500};
-    Case one{[&](const Request&, std::size_t) {
-        return self->clock.now() < end ? error(500, "InternalServerError") : ok();
-    }};
+    Case one{
+        [&](const Asked&, std::size_t) { return self->clock.now() < end ? error(500, "InternalServerError") : ok(); }};
     self = &one;
     const std::vector<Call> calls(128, read);
     for (const Reply& reply : one.client.send(calls)) EXPECT_TRUE(std::holds_alternative<Done>(reply));
@@ -141,7 +140,7 @@ TEST(ClientTest, what_many_send_at_once_survives_an_outage_of_half_a_second) {
 }
 
 TEST(ClientTest, calls_that_fail_in_the_end_use_the_budget_up) {
-    Case one{[](const Request& request, std::size_t) {
+    Case one{[](const Asked& request, std::size_t) {
         return request.body == "bad" ? error(500, "InternalServerError") : ok();
     }};
     Call bad = read;
@@ -160,7 +159,7 @@ TEST(ClientTest, calls_that_fail_in_the_end_use_the_budget_up) {
 }
 
 TEST(ClientTest, a_server_that_fails_for_everybody_gets_a_probe_now_and_then) {
-    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError"); }};
+    Case one{[](const Asked&, std::size_t) { return error(500, "InternalServerError"); }};
     const Time begin = one.clock.now();
     while (one.clock.now() - begin < std::chrono::seconds{100})
         EXPECT_EQ(failure_of(one.send(read)).kind, ErrorKind::unavailable);
@@ -170,7 +169,7 @@ TEST(ClientTest, a_server_that_fails_for_everybody_gets_a_probe_now_and_then) {
 
 TEST(ClientTest, writes_that_all_fail_wait_while_reads_go_on) {
     bool healed = false;
-    Case one{[&healed](const Request& request, std::size_t) {
+    Case one{[&healed](const Asked& request, std::size_t) {
         const bool writes = request.header("x-amz-target").ends_with("PutItem");
         return writes && !healed ? error(500, "InternalServerError") : ok();
     }};
@@ -196,7 +195,7 @@ TEST(ClientTest, writes_that_all_fail_wait_while_reads_go_on) {
 }
 
 TEST(ClientTest, others_at_the_same_item_are_no_failure_of_the_server) {
-    Case one{[](const Request&, std::size_t number) {
+    Case one{[](const Asked&, std::size_t number) {
         return number < 200 && number % 10 != 9 ? error(400, "TransactionConflictException") : ok();
     }};
     for (int i = 0; i < 20; ++i) EXPECT_TRUE(std::holds_alternative<Done>(one.send(put))) << i;
@@ -204,7 +203,7 @@ TEST(ClientTest, others_at_the_same_item_are_no_failure_of_the_server) {
 }
 
 TEST(ClientTest, a_write_that_failed_within_the_server_is_in_doubt_and_sent_once) {
-    Case one{[](const Request&, std::size_t) { return error(500, "InternalServerError", "oops"); }};
+    Case one{[](const Asked&, std::size_t) { return error(500, "InternalServerError", "oops"); }};
     const Reply reply = one.send(put);
     EXPECT_TRUE(failure_of(reply).in_doubt);
     EXPECT_EQ(failure_of(reply).kind, ErrorKind::in_doubt);
@@ -215,14 +214,14 @@ TEST(ClientTest, a_write_whose_answer_is_lost_is_in_doubt_and_sent_once) {
     for (const Answer& lost : {Answer{"", true}, Answer{"HTTP/1.1 200 x\r\nContent-Length: 5\r\n\r\n{", true},
                                Answer{ScriptedServer::answer(200, "nonsense")},
                                Answer{ScriptedServer::answer(200, "{}", "x-amz-crc32: 1\r\n")}}) {
-        Case one{[&](const Request&, std::size_t) { return lost; }};
+        Case one{[&](const Asked&, std::size_t) { return lost; }};
         EXPECT_TRUE(failure_of(one.send(put)).in_doubt) << lost.bytes;
         EXPECT_EQ(one.requests(), 1U) << lost.bytes;
     }
 }
 
 TEST(ClientTest, a_read_whose_answer_is_lost_is_sent_again) {
-    Case one{[](const Request&, std::size_t number) {
+    Case one{[](const Asked&, std::size_t number) {
         return number == 0   ? Answer{"", true}
                : number == 1 ? Answer{ScriptedServer::answer(200, "{\"Ite")}
                : number == 2 ? error(503, "ServiceUnavailable")
@@ -233,20 +232,20 @@ TEST(ClientTest, a_read_whose_answer_is_lost_is_sent_again) {
 }
 
 TEST(ClientTest, a_read_that_keeps_failing_is_never_in_doubt) {
-    Case one{[](const Request&, std::size_t) { return Answer{"", true}; }};
+    Case one{[](const Asked&, std::size_t) { return Answer{"", true}; }};
     const Reply reply = one.send(read);
     EXPECT_FALSE(failure_of(reply).in_doubt);
     EXPECT_EQ(failure_of(reply).kind, ErrorKind::unavailable);
 }
 
 TEST(ClientTest, a_refused_condition_is_no_failure) {
-    Case one{[](const Request&, std::size_t) { return error(400, "ConditionalCheckFailedException"); }};
+    Case one{[](const Asked&, std::size_t) { return error(400, "ConditionalCheckFailedException"); }};
     EXPECT_EQ(std::get<Declined>(one.send(put)).name, "ConditionalCheckFailedException");
     EXPECT_EQ(one.requests(), 1U);
 }
 
 TEST(ClientTest, a_skewed_clock_is_corrected_by_the_servers_date) {
-    Case one{[](const Request& request, std::size_t) {
+    Case one{[](const Asked& request, std::size_t) {
         return request.header("x-amz-date").starts_with("20261120T2327")
                    ? ok()
                    : error(400, "InvalidSignatureException", "Signature expired",
@@ -259,7 +258,7 @@ TEST(ClientTest, a_skewed_clock_is_corrected_by_the_servers_date) {
 }
 
 TEST(ClientTest, a_wrong_key_is_a_config_error_after_one_repetition) {
-    Case one{[](const Request& request, std::size_t) {
+    Case one{[](const Asked& request, std::size_t) {
         return error(
             403, "InvalidSignatureException",
             "The Canonical String should have been x-amz-security-token:" + request.header("x-amz-security-token"));
@@ -270,7 +269,7 @@ TEST(ClientTest, a_wrong_key_is_a_config_error_after_one_repetition) {
 
 TEST(ClientTest, credentials_that_are_over_are_renewed_once) {
     Case* self = nullptr;
-    Case one{[&self](const Request& request, std::size_t) {
+    Case one{[&self](const Asked& request, std::size_t) {
         self->clock.advance(std::chrono::seconds{2});
         return request.header("authorization").find("AKID2/") != std::string::npos
                    ? ok()
@@ -282,7 +281,7 @@ TEST(ClientTest, credentials_that_are_over_are_renewed_once) {
 }
 
 TEST(ClientTest, while_no_other_credentials_are_to_be_had_each_call_is_refused_once) {
-    Case one{[](const Request&, std::size_t) { return error(400, "ExpiredTokenException"); }};
+    Case one{[](const Asked&, std::size_t) { return error(400, "ExpiredTokenException"); }};
     for (int i = 0; i < 20; ++i) {
         const Reply reply = one.send(read);
         EXPECT_EQ(failure_of(reply).kind, ErrorKind::config);
@@ -293,7 +292,7 @@ TEST(ClientTest, while_no_other_credentials_are_to_be_had_each_call_is_refused_o
 }
 
 TEST(ClientTest, a_server_that_misses_a_header_is_not_told_as_a_wrong_key) {
-    Case one{[](const Request&, std::size_t) {
+    Case one{[](const Asked&, std::size_t) {
         return error(400, "IncompleteSignatureException",
                      "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.");
     }};
@@ -303,13 +302,13 @@ TEST(ClientTest, a_server_that_misses_a_header_is_not_told_as_a_wrong_key) {
 }
 
 TEST(ClientTest, where_the_server_tells_no_time_the_clock_is_named_beside_the_key) {
-    Case one{[](const Request&, std::size_t) { return error(400, "InvalidSignatureException", "Signature expired"); }};
+    Case one{[](const Asked&, std::size_t) { return error(400, "InvalidSignatureException", "Signature expired"); }};
     const std::string message = failure_of(one.send(put)).message;
     EXPECT_NE(message.find("this machine's clock"), std::string::npos) << message;
 }
 
 TEST(ClientTest, an_answer_that_is_larger_than_what_was_asked_for_is_no_answer) {
-    Case one{[](const Request&, std::size_t) { return ok("{\"x\":\"" + std::string(2'000, 'x') + "\"}"); }};
+    Case one{[](const Asked&, std::size_t) { return ok("{\"x\":\"" + std::string(2'000, 'x') + "\"}"); }};
     Call call = read;
     call.answer_bytes_max = 1'000;
     const std::string message = failure_of(one.send(call)).message;
@@ -317,12 +316,12 @@ TEST(ClientTest, an_answer_that_is_larger_than_what_was_asked_for_is_no_answer) 
 }
 
 TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
-    Case named{[&](const Request&, std::size_t) { return error(400, secret + token, "\\u0007\\u001b[31m"); }};
+    Case named{[&](const Asked&, std::size_t) { return error(400, secret + token, "\\u0007\\u001b[31m"); }};
     const std::string message = failure_of(named.send(put)).message;
     EXPECT_EQ(message.find_first_of("\a\x1b"), std::string::npos) << message;
     for (const char* name :
          {"ValidationException", "AccessDeniedException", "Surprise", "UnrecognizedClientException"}) {
-        Case one{[&](const Request&, std::size_t) {
+        Case one{[&](const Asked&, std::size_t) {
             return error(400, name, "you sent " + secret + " and " + token + " and again " + secret);
         }};
         ::testing::internal::CaptureStderr();
@@ -335,7 +334,7 @@ TEST(ClientTest, no_message_quotes_a_secret_that_a_server_quotes) {
 }
 
 TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_data) {
-    ScriptedServer server{[](const Request& request, std::size_t number) {
+    ScriptedServer server{[](const Asked& request, std::size_t number) {
         const std::string quoted = request.head + secret + token;
         return number == 0   ? error(400, "ValidationException", secret + token)
                : number == 1 ? Answer{ScriptedServer::answer(407, quoted, "Proxy-Authenticate: Basic realm=x\r\n")}
@@ -371,7 +370,7 @@ TEST(ClientTest, what_libcurl_says_about_its_connections_tells_no_secret_and_no_
 }
 
 TEST(ClientTest, access_denied_says_what_to_do) {
-    Case one{[](const Request&, std::size_t) {
+    Case one{[](const Asked&, std::size_t) {
         return error(400, "AccessDeniedException", "User: arn:aws:iam::1:user/me is not authorized");
     }};
     const Reply reply = one.send(put);
@@ -381,7 +380,7 @@ TEST(ClientTest, access_denied_says_what_to_do) {
 }
 
 TEST(ClientTest, a_batch_repeats_only_what_must_be_repeated) {
-    Case one{[](const Request& request, std::size_t number) {
+    Case one{[](const Asked& request, std::size_t number) {
         return request.body == "1" && number < 4 ? error(400, "ThrottlingException")
                                                  : ok(R"({"was":")" + request.body + "\"}");
     }};

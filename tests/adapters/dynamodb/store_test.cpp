@@ -13,17 +13,17 @@
 namespace varve::dynamodb {
 namespace {
 
-struct Answer {
+struct Said {
     std::string body;
     int status = 200;
 };
 
 /// A store whose server has one table; `script` answers all that is asked of its items.
-class Scripted {
+class ScriptedStore {
   public:
-    using Script = std::function<Answer(const std::string& operation, const rapidjson::Document& request)>;
+    using Script = std::function<Said(const std::string& operation, const rapidjson::Document& request)>;
 
-    explicit Scripted(Script script)
+    explicit ScriptedStore(Script script)
         : server_([script = std::move(script)](const ScriptedServer::Request& request, std::size_t) {
               const std::string target = request.header("x-amz-target");
               const std::string operation = target.substr(target.find('.') + 1);
@@ -31,9 +31,9 @@ class Scripted {
                   R"({"Table":{"TableStatus":"ACTIVE","KeySchema":[{"AttributeName":"p","KeyType":"HASH"},)"
                   R"({"AttributeName":"n","KeyType":"RANGE"}],"AttributeDefinitions":[)"
                   R"({"AttributeName":"p","AttributeType":"S"},{"AttributeName":"n","AttributeType":"N"}]}})";
-              const Answer answer = operation == "DescribeTable"
-                                        ? Answer{table}
-                                        : script(operation, parse_object(request.body, "the request"));
+              const Said answer = operation == "DescribeTable"
+                                      ? Said{table}
+                                      : script(operation, parse_object(request.body, "the request"));
               return ScriptedServer::Reply{ScriptedServer::answer(answer.status, answer.body)};
           }) {
         store->ensure_table(
@@ -62,30 +62,30 @@ std::vector<std::string> asked_for(const rapidjson::Document& request) {
 
 TEST(ScriptedStore, asks_again_for_what_a_server_leaves_unprocessed) {
     std::atomic<int> asked = 0;
-    Scripted scripted{[&asked](const std::string& operation, const rapidjson::Document& request) {
+    ScriptedStore scripted{[&asked](const std::string& operation, const rapidjson::Document& request) {
         EXPECT_EQ(operation, "BatchGetItem");
         ++asked;
         const std::vector<std::string> keys = asked_for(request);
         std::string left;
         for (std::size_t i = 1; i < keys.size(); ++i)
-            left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(keys[i]));
+            left += (left.empty() ? "" : ",") + ScriptedStore::item(std::stoll(keys[i]));
         const std::string unprocessed = left.empty() ? "" : R"("bank.items":{"Keys":[)" + left + "]}";
-        return Answer{R"({"Responses":{"bank.items":[)" + Scripted::item(std::stoll(keys[0])) +
-                      R"(]},"UnprocessedKeys":{)" + unprocessed + "}}"};
+        return Said{R"({"Responses":{"bank.items":[)" + ScriptedStore::item(std::stoll(keys[0])) +
+                    R"(]},"UnprocessedKeys":{)" + unprocessed + "}}"};
     }};
-    const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2), Scripted::key(3)};
+    const std::vector<store::Key> keys{ScriptedStore::key(1), ScriptedStore::key(2), ScriptedStore::key(3)};
     for (const auto& item : scripted.store->read(keys)) EXPECT_EQ(item, store::Item{});
     EXPECT_EQ(asked, 3);
 }
 
 TEST(ScriptedStore, says_in_doubt_of_a_refused_write_whose_item_cannot_be_read_and_answers_the_others) {
-    Scripted scripted{[](const std::string& operation, const rapidjson::Document& request) {
-        if (operation == "GetItem") return Answer{R"({"__type":"x#InternalServerError"})", 500};
+    ScriptedStore scripted{[](const std::string& operation, const rapidjson::Document& request) {
+        if (operation == "GetItem") return Said{R"({"__type":"x#InternalServerError"})", 500};
         const bool first = request["Key"]["n"]["N"] == "1";
-        return first ? Answer{R"({"__type":"x#ConditionalCheckFailedException"})", 400} : Answer{"{}"};
+        return first ? Said{R"({"__type":"x#ConditionalCheckFailedException"})", 400} : Said{"{}"};
     }};
     const auto write = [](std::int64_t n) {
-        return store::Write{Scripted::key(n), store::Erase{}, store::item_exists()};
+        return store::Write{ScriptedStore::key(n), store::Erase{}, store::item_exists()};
     };
     const std::vector<store::Write> writes{write(1), write(2)};
     const std::vector<store::WriteAnswer> answers = scripted.store->write(writes);
@@ -98,23 +98,23 @@ TEST(ScriptedStore, says_in_doubt_of_a_refused_write_whose_item_cannot_be_read_a
 TEST(ScriptedStore, a_malformed_item_spoils_the_answer_of_the_write_that_it_refuses_and_of_no_other) {
     // The server tells the item that refused a write at once, or when it is asked for it.
     for (const bool tells : {true, false}) {
-        Scripted scripted{[tells](const std::string& operation, const rapidjson::Document& request) {
+        ScriptedStore scripted{[tells](const std::string& operation, const rapidjson::Document& request) {
             const auto damaged = [](const std::string& n) {
                 return R"({"p":{"S":"a"},"n":{"N":")" + n + R"("},"x":{"B":"?"}})";
             };
             if (operation == "BatchGetItem") {
-                return Answer{R"({"Responses":{"bank.items":[)" + damaged("1") + "," + Scripted::item(2) + "]}}"};
+                return Said{R"({"Responses":{"bank.items":[)" + damaged("1") + "," + ScriptedStore::item(2) + "]}}"};
             }
             const std::string n = request["Key"]["n"]["N"].GetString();
-            const std::string item = n == "1" ? damaged(n) : Scripted::item(2);
-            if (operation == "GetItem") return Answer{R"({"Item":)" + item + "}"};
-            if (n == "3") return Answer{"{}"};
-            return Answer{
-                R"({"__type":"x#ConditionalCheckFailedException")" + (tells ? R"(,"Item":)" + item : "") + "}", 400};
+            const std::string item = n == "1" ? damaged(n) : ScriptedStore::item(2);
+            if (operation == "GetItem") return Said{R"({"Item":)" + item + "}"};
+            if (n == "3") return Said{"{}"};
+            return Said{R"({"__type":"x#ConditionalCheckFailedException")" + (tells ? R"(,"Item":)" + item : "") + "}",
+                        400};
         }};
         std::vector<store::Write> writes;
         for (const std::int64_t n : {1, 2, 3})
-            writes.push_back({Scripted::key(n), store::Erase{}, !store::item_exists()});
+            writes.push_back({ScriptedStore::key(n), store::Erase{}, !store::item_exists()});
         const std::vector<store::WriteAnswer> answers = scripted.store->write(writes);
         const auto& failure = std::get<Failure>(answers.at(0));
         EXPECT_EQ(failure.kind, ErrorKind::corruption);
@@ -126,10 +126,10 @@ TEST(ScriptedStore, a_malformed_item_spoils_the_answer_of_the_write_that_it_refu
 }
 
 TEST(ScriptedStore, what_a_server_says_reaches_messages_without_control_characters_and_bounded) {
-    Scripted scripted{[](const std::string&, const rapidjson::Document&) {
-        return Answer{R"({"Item":{"p":{"S":"a"},"n":{"N":"1"},"\u001b[31m)" + std::string(5'000, 'x') + R"(":5}})"};
+    ScriptedStore scripted{[](const std::string&, const rapidjson::Document&) {
+        return Said{R"({"Item":{"p":{"S":"a"},"n":{"N":"1"},"\u001b[31m)" + std::string(5'000, 'x') + R"(":5}})"};
     }};
-    const store::Key key = Scripted::key(1);
+    const store::Key key = ScriptedStore::key(1);
     try {
         (void)scripted.store->read({&key, 1});
         FAIL() << "no error";
@@ -142,11 +142,11 @@ TEST(ScriptedStore, what_a_server_says_reaches_messages_without_control_characte
 
 TEST(ScriptedStore, says_of_an_invalid_update_what_the_server_says_unless_it_is_the_items_size) {
     std::string said = "Item size to update has exceeded the maximum allowed size";
-    const Scripted scripted{[&said](const std::string&, const rapidjson::Document&) {
-        return Answer{R"({"__type":"com.amazon.coral.validate#ValidationException","message":")" + said + R"("})", 400};
+    const ScriptedStore scripted{[&said](const std::string&, const rapidjson::Document&) {
+        return Said{R"({"__type":"com.amazon.coral.validate#ValidationException","message":")" + said + R"("})", 400};
     }};
     const auto message = [&scripted] {
-        const store::Write write{Scripted::key(7), store::Update{{{"more", 1}}, {}}};
+        const store::Write write{ScriptedStore::key(7), store::Update{{{"more", 1}}, {}}};
         const auto answer = scripted.store->write({&write, 1}).at(0);
         const auto* failure = std::get_if<Failure>(&answer);
         if (failure == nullptr) throw std::logic_error("no failure");
@@ -162,13 +162,13 @@ TEST(ScriptedStore, says_of_an_invalid_update_what_the_server_says_unless_it_is_
 }
 
 TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
-    Scripted scripted{[](const std::string&, const rapidjson::Document& request) {
+    ScriptedStore scripted{[](const std::string&, const rapidjson::Document& request) {
         std::string left;
         for (const std::string& n : asked_for(request))
-            left += (left.empty() ? "" : ",") + Scripted::item(std::stoll(n));
-        return Answer{R"({"Responses":{},"UnprocessedKeys":{"bank.items":{"Keys":[)" + left + "]}}}"};
+            left += (left.empty() ? "" : ",") + ScriptedStore::item(std::stoll(n));
+        return Said{R"({"Responses":{},"UnprocessedKeys":{"bank.items":{"Keys":[)" + left + "]}}}"};
     }};
-    const std::vector<store::Key> keys{Scripted::key(1), Scripted::key(2)};
+    const std::vector<store::Key> keys{ScriptedStore::key(1), ScriptedStore::key(2)};
     try {
         (void)scripted.store->read(keys);
         FAIL() << "no error";
@@ -178,12 +178,12 @@ TEST(ScriptedStore, gives_up_on_a_server_that_processes_nothing) {
 }
 
 TEST(ScriptedStore, goes_on_after_a_page_without_items) {
-    Scripted scripted{[](const std::string& operation, const rapidjson::Document& request) {
+    ScriptedStore scripted{[](const std::string& operation, const rapidjson::Document& request) {
         EXPECT_EQ(operation, "Query");
         if (!request.HasMember("ExclusiveStartKey"))
-            return Answer{R"({"Items":[],"Count":0,"LastEvaluatedKey":)" + Scripted::item(7) + "}"};
+            return Said{R"({"Items":[],"Count":0,"LastEvaluatedKey":)" + ScriptedStore::item(7) + "}"};
         EXPECT_STREQ(request["ExclusiveStartKey"]["n"]["N"].GetString(), "7");
-        return Answer{R"({"Items":[)" + Scripted::item(8) + "]}"};
+        return Said{R"({"Items":[)" + ScriptedStore::item(8) + "]}"};
     }};
     store::Query query{.table = "items", .partition = "a"};
     const store::Page empty = scripted.store->query(query);
@@ -191,7 +191,7 @@ TEST(ScriptedStore, goes_on_after_a_page_without_items) {
     ASSERT_TRUE(empty.next);
     query.next = empty.next;
     const store::Page last = scripted.store->query(query);
-    EXPECT_EQ(last.records, (std::vector<store::Record>{{Scripted::key(8), {}}}));
+    EXPECT_EQ(last.records, (std::vector<store::Record>{{ScriptedStore::key(8), {}}}));
     EXPECT_EQ(last.next, std::nullopt);
 }
 
