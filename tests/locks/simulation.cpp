@@ -1,7 +1,7 @@
 #include "locks/simulation.h"
 
 #include "locks/stored_lock.h"
-#include "protocol/scheduler.h"
+#include "testing/scheduler.h"
 #include "transactions/slot.h"
 #include "transactions/system_table.h"
 
@@ -18,13 +18,13 @@
 namespace varve::lock_simulation {
 
 using namespace std::chrono_literals;
-using protocol::Halted;
-using protocol::Scheduler;
-using protocol::SimulatedExecutor;
-using protocol::SkewedClock;
-using protocol::TrueClock;
 using testing::FaultyStore;
 using testing::RequestInfo;
+using testing::detail::Halted;
+using testing::detail::Scheduler;
+using testing::detail::SimulatedExecutor;
+using testing::detail::SkewedClock;
+using testing::detail::TrueClock;
 
 /// What the lock protects: who was inside, in the order of commits.
 struct Noted {

@@ -2,19 +2,21 @@
 
 #include "commands/application_parts.h"
 #include "commands/keeper.h"
+#include "commands/timers.h"
 #include "feed/sequencer.h"
+#include "protocol/clerks.h"
 #include "protocol/judge.h"
 #include "protocol/ledger.h"
 #include "protocol/loose_store.h"
-#include "protocol/scheduler.h"
 #include "support/coordinator_of.h"
+#include "testing/simulated_world.h"
 #include "transactions/sweeper.h"
 #include "transactions/system_table.h"
 
 #include <varve/commands/follower_status.h>
 #include <varve/memory/memory.h>
+#include <varve/processes/parked_timer.h>
 #include <varve/store/item_store.h>
-#include <varve/testing/quiet_log.h>
 
 #include <atomic>
 #include <iterator>
@@ -24,7 +26,6 @@ namespace varve::protocol {
 
 using namespace std::chrono_literals;
 using testing::FaultCounts;
-using testing::FaultyStore;
 using testing::RequestInfo;
 
 Settings::Settings(std::uint64_t seed_) : seed(seed_) {
@@ -44,35 +45,12 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
                   .queue_time_max = pick(Duration{0s}, Duration{20ms}, Duration{500ms}),
                   .reserve_after = static_cast<unsigned>(1 + random.below(6))};
 
-    // Each seed has some of the faults, so that each has room to do its worst.
-    const double weight = pick(0.3, 1.0, 2.0);
-    const auto rate = [&](double most) { return random.chance(0.6) ? most * weight : 0.0; };
-    faults = {.request_lost = rate(0.02),
-              .answer_lost = rate(0.03),
-              .request_late = rate(0.03),
-              .delivered_again = rate(0.2),
-              .any_past_request = rate(0.1),
-              .error_without_effect = rate(0.02),
-              .error_with_effect = rate(0.02),
-              .answered_again = rate(0.03),
-              .slow_request = rate(0.1),
-              .slow_answer = rate(0.1),
-              .throttled = rate(0.005),
-              .read_failed = rate(0.01),
-              .small_page = rate(0.3)};
-    if (random.chance(0.5)) stop = 0.002 * weight;
-    if (random.chance(0.4)) pause = 0.001 * weight;
-    if (random.chance(0.6)) {
-        clock_offset_max = 90s;
-        clock_drift_max = 0.02;
-        jump = 0.002;
-    }
+    troubles = testing::Troubles::of_seed(seed);
     no_atomic_writes = pick(0.0, 0.3, 1.0);
     if (random.chance(0.15)) item_bytes_max = 2000;
     // Tombstones may go only where no request arrives later than they.
-    if (faults.any_past_request == 0) transactions.retention = 10min;
+    if (troubles.faults.any_past_request == 0) transactions.retention = 10min;
     scale.bursts = random.chance(0.3);
-    way_us_max = pick(2'000, 2'000, 40'000);
     scale.lock_time_to_live = pick(Duration{50ms}, Duration{500ms}, Duration{5s});
     no_changes = random.chance(0.5);
     scale.own_rows = random.chance(0.4);
@@ -83,22 +61,24 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     for (std::uint64_t left = 1 + random.below(4); left > 0; --left) followers.push_back(followed[left % 2]);
     rebuild = pick(0.0, 0.1, 0.3);
     if (item_bytes_max < SIZE_MAX) rebuild = 0;  // a row names all builds that are not emptied yet
+    clerks = random.chance(0.4) ? 1 + random.below(2) : 0;
+    clerk_partitions = pick(std::size_t{1}, std::size_t{1}, std::size_t{3});
+    clerks_are_broken = random.chance(0.3);
+    places_are_lost = !clerks_are_broken && random.chance(0.5);
+    scale.schedules = clerks > 0;
     shards = pick(1u, 1u, 3u, 8u);
     if (no_changes && random.chance(0.4)) shards_later = shards + pick(1u, 2u, 20u);
 }
 
 namespace {
 
-class Cluster {
+class Cluster final : testing::detail::SimulatedWorld {
   public:
     explicit Cluster(const Settings& settings)
-        : settings_(settings),
-          scheduler_(settings.seed),
-          random_(settings.seed + 1),
-          clock_(scheduler_),
+        : SimulatedWorld(settings.seed, settings.troubles, UINT64_MAX),
+          settings_(settings),
           ledger_(std::make_shared<Ledger>(memory::open())),
-          store_(std::make_shared<LooseStore>(ledger_, scheduler_, settings.seed + 2)),
-          network_({clock_, random_}, settings.faults) {
+          store_(std::make_shared<LooseStore>(ledger_, scheduler_, settings.seed + 2)) {
         scheduler_.before_switch = [this] { attribute(); };
     }
 
@@ -106,7 +86,8 @@ class Cluster {
         set_up();
         const Time began = scheduler_.now();
         clients_left_ = settings_.clients;
-        chaos_ = true;
+        begin_troubles();
+        Clerk::is_broken = settings_.clerks_are_broken;
         for (std::uint64_t i = 0; i < settings_.clients; ++i) scheduler_.spawn([this, i] { client(i); });
         for (std::uint64_t i = 0; i < settings_.sweepers; ++i) {
             scheduler_.spawn([this] { processes("a sweeper", [this](Process& process) { sweep(process); }); });
@@ -120,8 +101,11 @@ class Cluster {
                 processes("a follower", [this, followed](Process& process) { follow(process, followed); });
             });
         }
+        for (std::uint64_t i = 0; i < settings_.clerks; ++i) {
+            scheduler_.spawn([this] { processes("a clerk", [this](Process& process) { keep_books(process); }); });
+        }
         scheduler_.run();
-        result_.stops = settings_.stop > 0;
+        result_.stops = settings_.troubles.kill > 0;
         if (!scheduler_.halted()) end_quietly();
         if (scheduler_.halted()) result_.violations.push_back("it does not come to an end");
         for (std::string& line : result_.record.violations) result_.violations.push_back(std::move(line));
@@ -133,83 +117,39 @@ class Cluster {
     }
 
   private:
-    /// One life of a process: from its start until it ends or is stopped.
-    struct Process {
-        SkewedClock clock;
-        std::shared_ptr<FaultyStore> store;
-        SimulatedExecutor executor;
-        testing::SeededRandom random;
-        bool dead = false;
-    };
-
     std::unique_ptr<Process> start() {
-        const auto offset = [&] {
-            const auto most = static_cast<std::uint64_t>(settings_.clock_offset_max.count());
-            return Duration{static_cast<Duration::rep>(random_.below(2 * most + 1))} - settings_.clock_offset_max;
-        };
-        const double drift = settings_.clock_drift_max * (static_cast<double>(random_.below(2001)) / 1000.0 - 1.0);
-        auto process = std::unique_ptr<Process>(new Process{
-            .clock = SkewedClock{scheduler_, offset(), drift},
-            .store = std::make_shared<FaultyStore>(
-                store_, network_,
-                testing::Disguise{
-                    .item_bytes_max = settings_.item_bytes_max,
-                    .atomic_writes_max = random_.chance(settings_.no_atomic_writes) ? 0 : settings_.atomic_writes_max,
-                    .no_changes = settings_.no_changes}),
-            .executor = SimulatedExecutor{scheduler_, 2},
-            .random = testing::SeededRandom{random_.next()}});
-        process->store->on_request([this, offset, &process = *process](const RequestInfo& request) {
-            return on_request(process, request, offset);
-        });
-        return process;
+        return SimulatedWorld::start(
+            store_, {.item_bytes_max = settings_.item_bytes_max,
+                     .atomic_writes_max = random_.chance(settings_.no_atomic_writes) ? 0 : settings_.atomic_writes_max,
+                     .no_changes = settings_.no_changes});
     }
 
     ApplicationOptions options(Process& process, std::optional<unsigned> shards = {}) {
         transactions::Options transactions = settings_.transactions;
         if (process.random.chance(0.5)) transactions.strategy = transactions::Strategy::protocol;
-        return {.escalation = settings_.escalation,
-                .transactions = transactions,
-                .sweep = false,
-                .feed_shards = shards,
-                .locks = {.time_to_live = settings_.scale.lock_time_to_live, .heartbeat_thread = false},
-                .runtime = {process.clock, process.random, quiet_},
-                .executor = &process.executor};
+        return in(process, {.escalation = settings_.escalation,
+                            .transactions = transactions,
+                            .sweep = false,
+                            .feed_shards = shards,
+                            .locks = {.time_to_live = settings_.scale.lock_time_to_live, .heartbeat_thread = false}});
     }
 
-    testing::Next on_request(Process& process, const RequestInfo& request, const auto& offset) {
+    double meet(const RequestInfo& request) override {
         attribute();
-        if (process.dead) return testing::Next::stop;
         Doing& doing = doing_[scheduler_.self()];
         if (request.moment == RequestInfo::Moment::before) {
             doing.step = classify(request, doing.last_write);
             if (!request.writes.empty()) doing.last_write = doing.step;
-            scheduler_.note(static_cast<std::uint64_t>(doing.step) << 32 | request.number);
         }
         if (scheduler_.steps() > settings_.steps_max || scheduler_.now() > limit_) scheduler_.halt();
-        if (!chaos_) {
-            scheduler_.step();
-            return testing::Next::proceed;
-        }
         // Most requests are the sweepers' reads; it is the others that matter.
-        const double often = doing.step == ProtocolStep::changes ? 0.1 : doing.step == ProtocolStep::read ? 0.3 : 6;
-        if (random_.chance(settings_.stop * often)) {
-            process.dead = true;
-            ++result_.record.stopped;
-            result_.cells.hit(doing.step, Cells::stopped);
-            return testing::Next::stop;
-        }
-        if (random_.chance(settings_.jump)) process.clock.jump_to(offset());
-        if (random_.chance(settings_.pause * often)) {
-            result_.cells.hit(doing.step, Cells::paused);
-            scheduler_.sleep(Duration{static_cast<Duration::rep>(random_.below(180'000'000))});
-        } else if (request.moment == RequestInfo::Moment::before) {
-            const std::uint64_t way_us = random_.below(2) * random_.below(settings_.way_us_max);
-            scheduler_.sleep(Duration{static_cast<Duration::rep>(way_us)});
-        } else {
-            scheduler_.step();
-        }
-        return process.dead ? testing::Next::stop : testing::Next::proceed;
+        return doing.step == ProtocolStep::changes ? 0.1 : doing.step == ProtocolStep::read ? 0.3 : 6;
     }
+    void note_kill() override {
+        ++result_.record.stopped;
+        result_.cells.hit(doing_[scheduler_.self()].step, Cells::stopped);
+    }
+    void note_pause() override { result_.cells.hit(doing_[scheduler_.self()].step, Cells::paused); }
 
     /// What the network has done since it was last asked, it did to the request of whoever has run since.
     void attribute() {
@@ -223,7 +163,6 @@ class Cluster {
         for (const auto& schema : {transactions::events_table(), transactions::system_table()}) {
             ledger_->ensure_table(schema);
         }
-        network_.set_rates({});
         scheduler_.spawn([this] {
             const auto process = start();
             Application application{process->store, options(*process, settings_.shards)};
@@ -232,7 +171,6 @@ class Cluster {
             Workload::set_up(application, settings_.scale);
         });
         scheduler_.run();
-        network_.set_rates(settings_.faults);
     }
 
     Workload workload_of(Application& application, Process& process, std::uint64_t seat) {
@@ -335,6 +273,72 @@ class Cluster {
             }
             scheduler_.sleep(turn.pause);
         }
+    }
+
+    /// Runs process managers, timers and what was scheduled, as users do: in the background.
+    struct Clerks {
+        Clerks(Process& process, ApplicationOptions options, std::size_t partitions, Duration poll_interval)
+            : application(process.store, heartbeats(std::move(options))) {
+            varve::run<Clerk>(application, {.partitions = partitions, .poll_interval = poll_interval});
+            run_scheduled<Tally, Count>(application, {.poll_interval = poll_interval});
+        }
+        static ApplicationOptions heartbeats(ApplicationOptions options) {
+            options.locks.heartbeat_thread = true;
+            return options;
+        }
+        Application application;
+    };
+
+    void keep_books(Process& process) {
+        testing::SeededRandom& random = process.random;
+        const Duration poll_intervals[] = {100ms, 1s, 2s};
+        Clerks clerks{process, options(process), settings_.clerk_partitions, poll_intervals[random.below(3)]};
+        while (clients_left_ > 0 && !process.is_dead()) {
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(random.below(500'000))}, process.death.get_token());
+            try {
+                if (random.chance(0.1)) evict(clerks.application, random);
+                if (settings_.places_are_lost && random.chance(0.1))
+                    lose_place(clerks.application, random, settings_.clerk_partitions);
+            } catch (const Error& error) {
+                if (!error.retryable() && !error.in_doubt()) throw;
+            }
+        }
+    }
+
+    /// Lets another one in while the owner still works.
+    static void evict(Application& application, testing::SeededRandom& random) {
+        const std::vector<FollowerStatus> all = application.followers();
+        const std::string lock = "$follower-" + all[random.below(all.size())].name;
+        const locks::Ticket holder = application.locks().inspect(lock).holder.ticket;
+        if (holder > 0) application.locks().evict(lock, holder);
+    }
+
+    /// Every event is reacted to, and every timer fires.
+    void finish_the_books() {
+        if (settings_.clerks == 0) return;
+        Clerk::is_broken = false;
+        const std::unique_ptr<Process> process = start_calmly(store_, {.no_changes = settings_.no_changes});
+        Clerks clerks{*process, options(*process), settings_.clerk_partitions, 1s};
+        Application& application = clerks.application;
+        for (const Time until = scheduler_.now() + 300s;;) {
+            scheduler_.sleep(1s);
+            const std::vector<FollowerStatus> all = application.followers();
+            const auto is_done = [](const FollowerStatus& one) {
+                return one.state == FollowerStatus::State::live && one.lag == 0s && one.parked == 0;
+            };
+            application.retry_parked(process_name<Clerk>());
+            retry_timers(application, process_name<Clerk>());
+            if (std::ranges::all_of(all, is_done) && application.rows<detail::TimerBucket>().all().to_vector().empty())
+                break;
+            if (scheduler_.now() < until) continue;
+            for (const FollowerStatus& one : all)
+                result_.violations.push_back(one.name + " does not come to the end of its events and timers; " +
+                                             to_string(one.state) + ", " + std::to_string(one.parked) + " aside; " +
+                                             one.error);
+            break;
+        }
+        for (const FollowerStatus& one : application.followers())
+            result_.record.reactions += static_cast<std::uint64_t>(one.events);
     }
 
     /// What came of one turn of each who keeps rows under one name.
@@ -471,9 +475,7 @@ class Cluster {
     }
 
     void end_quietly() {
-        chaos_ = false;
-        network_.set_rates({});
-        network_.deliver_everything();
+        end_troubles();
         limit_ = Time::max();
         scheduler_.spawn([this] {
             scheduler_.sleep(5s);  // the last burst of throttling ends
@@ -487,12 +489,8 @@ class Cluster {
     }
 
     void settle_and_judge() {
-        Process process{.clock = SkewedClock{scheduler_, 0s, 0},
-                        .store = std::make_shared<FaultyStore>(store_, network_,
-                                                               testing::Disguise{.no_changes = settings_.no_changes}),
-                        .executor = SimulatedExecutor{scheduler_, 1},
-                        .random = testing::SeededRandom{settings_.seed}};
-        Application application{process.store, options(process)};
+        const std::unique_ptr<Process> process = start_calmly(store_, {.no_changes = settings_.no_changes});
+        Application application{process->store, options(*process)};
         Workload::use_tables(application, settings_.scale);
         put_in_order_what_comes_in_new_shards(application);
         put_in_order(application);
@@ -500,6 +498,8 @@ class Cluster {
             for (std::string& line : judge_log(*ledger_, result_.record)) result_.violations.push_back(std::move(line));
         }
         settle(application);
+        put_in_order(application);
+        finish_the_books();
         put_in_order(application);
         follow_to_the_end(application);
         settle(application);
@@ -526,6 +526,9 @@ class Cluster {
         }
         for (std::string& line :
              judge_following(application, *ledger_, deliveries_, settings_.followers, settings_.no_changes))
+            result_.violations.push_back(std::move(line));
+        if (settings_.clerks == 0) return;
+        for (std::string& line : judge_clerks(application, *ledger_, result_.record))
             result_.violations.push_back(std::move(line));
     }
 
@@ -563,13 +566,8 @@ class Cluster {
     };
 
     const Settings settings_;
-    Scheduler scheduler_;
-    testing::SeededRandom random_;
-    TrueClock clock_;
-    testing::QuietLog quiet_;
     std::shared_ptr<Ledger> ledger_;
     std::shared_ptr<LooseStore> store_;
-    testing::Network network_;
     Result result_;
     std::map<Scheduler::Waiter, Doing> doing_;
     Deliveries deliveries_;
@@ -578,7 +576,6 @@ class Cluster {
     std::int64_t moments_ = 0;
     std::int64_t operations_ = 0;
     Time limit_ = scheduler_.now() + 4h;
-    bool chaos_ = false;
 };
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "protocol/record.h"
 #include "protocol/workload.h"
 
-#include <varve/testing/faulty_store.h>
+#include <varve/testing/simulation.h>
 #include <varve/transactions/options.h>
 
 #include <cstdint>
@@ -26,18 +26,16 @@ struct Settings {
     unsigned shards = 1;              ///< in which bells stand, in the beginning
     unsigned shards_later = 0;        ///< to which some processes raise them; 0: nobody does
     std::vector<Followed> followers;  ///< what each process that follows does
-    double rebuild = 0;               ///< probability, at each turn of who keeps rows that can be made anew
-    unsigned commands;                ///< of each client
-    std::uint64_t think_us_max;       ///< between two of them
-    std::uint64_t way_us_max;         ///< of each request, if nothing happens to it
+    std::uint64_t clerks = 0;         ///< processes that run process managers, timers and what was scheduled
+    std::size_t clerk_partitions = 1;
+    bool clerks_are_broken = false;  ///< at some events and timers, until all is quiet
+    bool places_are_lost = false;    ///< of process managers, in the feed
+    double rebuild = 0;              ///< probability, at each turn of who keeps rows that can be made anew
+    unsigned commands;               ///< of each client
+    std::uint64_t think_us_max;      ///< between two of them
     transactions::Options transactions;
     Escalation escalation;
-    testing::FaultRates faults;
-    double stop = 0;   ///< probabilities, at each moment of each request
-    double pause = 0;  ///< of up to 180 s
-    double jump = 0;   ///< of the process's clock
-    Duration clock_offset_max{};
-    double clock_drift_max = 0;
+    testing::Troubles troubles;
     double no_atomic_writes = 0;  ///< probability, of each process
     std::size_t atomic_writes_max = SIZE_MAX;
     bool no_changes = false;  ///< sweepers have to scan

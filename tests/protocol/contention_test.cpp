@@ -1,6 +1,6 @@
 #include "protocol/domain.h"
 #include "protocol/ledger.h"
-#include "protocol/scheduler.h"
+#include "protocol/scheduling.h"
 
 #include <varve/memory/memory.h>
 #include <varve/store/item_store.h>

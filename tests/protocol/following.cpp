@@ -2,6 +2,7 @@
 
 #include "commands/deliverer.h"
 #include "events/stored_slot.h"
+#include "protocol/clerks.h"
 #include "protocol/domain.h"
 #include "transactions/slot.h"
 
@@ -28,6 +29,13 @@ std::int64_t number_of(const Appended& e) {
     return e.value;
 }
 std::int64_t number_of(const Stamped& e) {
+    return e.operation;
+}
+std::int64_t number_of(const Counted& e) {
+    return e.number;
+}
+template <class OfAClerk>
+std::int64_t number_of(const OfAClerk& e) {
     return e.operation;
 }
 
@@ -91,6 +99,8 @@ std::int64_t number_in(const RecordedEvent& event) {
     const std::string_view aggregate = events::aggregate_of(event.stream);
     if (aggregate == Account::name) return number_in<Account>(event);
     if (aggregate == List::name) return number_in<List>(event);
+    if (aggregate == Clerk::name) return number_in<Clerk>(event);
+    if (aggregate == Tally::name) return number_in<Tally>(event);
     return number_in<Register>(event);
 }
 
@@ -150,14 +160,18 @@ std::vector<RecordedEvent> stored_in(const store::Key& key, const transactions::
                                             : events::decode_payload(key.partition, version, slot);
     }
     std::vector<RecordedEvent> effects;
-    for (const Effect& one : events::decode_effects(key.partition, version, slot))
+    std::size_t index = 0;
+    for (const Effect& one : events::decode_effects(key.partition, version, slot)) {
+        const std::size_t at = index++;
+        if (one.effect.type != event_name<Announce>()) continue;
         effects.push_back({.stream = key.partition,
                            .version = version,
-                           .index = effects.size(),
+                           .index = at,
                            .id = one.id,
                            .time = one.time,
                            .event = one.effect,
                            .metadata = one.metadata});
+    }
     return effects;
 }
 
@@ -215,7 +229,8 @@ void judge_rows(Application& application, const std::map<RowKey, Row>& expected,
 void judge_folds(Application& application, const std::vector<RecordedEvent>& events, std::vector<std::string>& found) {
     std::map<RowKey, Fold> expected;
     for (const RecordedEvent& event : events) {
-        if (events::aggregate_of(event.stream) == Register::name) continue;
+        const std::string_view aggregate = events::aggregate_of(event.stream);
+        if (aggregate == Register::name || is_clerical(aggregate)) continue;
         for (const RowKey& key : {RowKey{id_of(event.stream)}, RowKey{all_events}})
             fold_in(expected[key], event.version, event.index, number_in(event));
     }
@@ -229,8 +244,10 @@ void judge_folds(Application& application, const std::vector<RecordedEvent>& eve
 void judge_sightings(Application& application, const std::vector<RecordedEvent>& events,
                      std::vector<std::string>& found) {
     std::map<RowKey, Sighting> expected;
-    for (const RecordedEvent& event : events)
+    for (const RecordedEvent& event : events) {
+        if (is_clerical(events::aggregate_of(event.stream))) continue;
         expected[{id_of(event.stream), place(event.version, event.index)}] = {1, event.position};
+    }
     const auto describe = [](const Sighting& sighting) {
         return "seen " + std::to_string(sighting.times) + " times, at " + std::to_string(sighting.position);
     };

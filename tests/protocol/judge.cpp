@@ -28,8 +28,10 @@ std::multiset<std::int64_t> announcements(Ledger& ledger) {
         const Slot slot = decode_slot(record.key, std::move(record.item));
         const auto* committed = std::get_if<Committed>(&slot);
         if (committed == nullptr) continue;
-        for (const Effect& effect : events::decode_effects(record.key.partition, version_of(record.key), *committed))
+        for (const Effect& effect : events::decode_effects(record.key.partition, version_of(record.key), *committed)) {
+            if (effect.effect.type != event_name<Announce>()) continue;
             operations.insert(json::decode<Announce>(effect.effect.data).value().operation);
+        }
     }
     return operations;
 }

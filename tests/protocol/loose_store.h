@@ -1,6 +1,6 @@
 #pragma once
 
-#include "protocol/scheduler.h"
+#include "protocol/scheduling.h"
 
 #include <varve/testing/passing_store.h>
 #include <varve/testing/seeded_random.h>

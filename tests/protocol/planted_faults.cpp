@@ -105,6 +105,14 @@ std::string_view name_of(PlantedFault fault) {
             return "effects beside the events are not put in order";
         case PlantedFault::an_effect_that_failed_is_taken_for_delivered:
             return "an effect that failed is taken for delivered";
+        case PlantedFault::a_reaction_is_not_remembered: return "a reaction is not remembered";
+        case PlantedFault::a_timer_is_set_where_nobody_looks: return "a timer is set where nobody looks";
+        case PlantedFault::a_bucket_is_closed_without_a_look_into_it:
+            return "a bucket is closed without a look into it";
+        case PlantedFault::a_timer_stays_when_it_fires: return "a timer stays when it fires";
+        case PlantedFault::a_timer_fires_before_its_time: return "a timer fires before its time";
+        case PlantedFault::a_timer_that_is_cancelled_stays: return "a timer that is cancelled stays";
+        case PlantedFault::a_timer_that_failed_is_forgotten: return "a timer that failed is forgotten";
         case PlantedFault::a_stream_goes_on_past_an_effect_that_failed:
             return "a stream goes on past an effect that failed";
     }

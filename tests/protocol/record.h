@@ -20,10 +20,13 @@ struct Record {
         std::size_t aborted = 0;
         std::string transaction = {};  ///< of a committed one
         bool committed = false;
-        bool moves_money = false;  ///< it leaves two events, or none
-        bool announces = false;    ///< it leaves one effect, or none
-        std::size_t stamps = 0;    ///< so many registers it stamps, or none
-        std::string why = {};      ///< the message of what was not committed
+        bool moves_money = false;       ///< it leaves two events, or none
+        bool announces = false;         ///< it leaves one effect, or none
+        std::size_t stamps = 0;         ///< so many registers it stamps, or none
+        bool schedules = false;         ///< it schedules a command, or none
+        bool is_cancelled = false;      ///< somebody was told that he has cancelled that in time
+        std::size_t cancels_begun = 0;  ///< and how many may have, who were told nothing
+        std::string why = {};           ///< the message of what was not committed
 
         Told told() const { return committed ? Told::committed : begun == aborted ? Told::aborted : Told::unknown; }
     };
@@ -45,6 +48,13 @@ struct Record {
         std::int64_t cents;
     };
     std::vector<Transfer> repeatable = {};
+
+    /// A command that somebody has scheduled, and anybody may cancel.
+    struct Scheduled {
+        std::int64_t operation;
+        std::string timer;
+    };
+    std::vector<Scheduled> scheduled = {};
     std::uint64_t repeated = 0;  ///< executions that were told the outcome of an earlier one
 
     /// Which commands took which way, and how they ended.
@@ -57,6 +67,7 @@ struct Record {
     std::uint64_t fenced_off = 0;  ///< commands refused since their lock was in other hands
     std::uint64_t followed = 0;    ///< events that followers have taken, of each name
     std::uint64_t poisoned = 0;    ///< times that a broken one stopped
+    std::uint64_t reactions = 0;   ///< of processes, to events and timers, and commands that were scheduled
     std::uint64_t rebuilt = 0;     ///< times that rows were made anew, or were begun to be
     /// How many events were in each of the rows that followers keep, as somebody has read them.
     std::map<std::string, std::int64_t> folds_seen = {};

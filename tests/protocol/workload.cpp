@@ -1,5 +1,6 @@
 #include "protocol/workload.h"
 
+#include "protocol/clerks.h"
 #include "protocol/following.h"
 
 #include <algorithm>
@@ -41,6 +42,7 @@ void Workload::one_command() {
             return random_.chance(0.4) ? transfer() : random_.chance(0.3) ? read_folds() : list_folds();
         case Record::Theme::nothing: break;
     }
+    if (shared_.scale.schedules && random_.chance(0.1)) return schedule();
     const std::uint64_t choice = random_.below(100);
     if (shared_.scale.bursts && choice % 4 == 0) return burst();
     if (choice % 10 == 1) return section();
@@ -474,6 +476,34 @@ void Workload::notes() {
     if (told == Told::committed && seen > notes_max) {
         shared_.record.violations.push_back("phantom: " + std::to_string(seen) + " notes in partition " + partition);
     }
+}
+
+void Workload::schedule() {
+    Record& record = shared_.record;
+    if (!record.scheduled.empty() && random_.chance(0.4)) {
+        const Record::Scheduled one = record.scheduled[random_.below(record.scheduled.size())];
+        bool was_in_time = false;
+        ++record.commands[one.operation].cancels_begun;
+        const Told told = attempt(shared_.next_operation(), [&] {
+            return app_.transact([&](Transaction& tx) { was_in_time = cancel_scheduled<Tally>(tx, one.timer); });
+        });
+        Record::Command& scheduled = record.commands[one.operation];
+        if (told != Told::unknown) --scheduled.cancels_begun;
+        if (told == Told::committed && was_in_time) scheduled.is_cancelled = true;
+        return;
+    }
+    const std::int64_t operation = shared_.next_operation();
+    record.commands[operation].schedules = true;
+    // Half of them in a minute that is over, whose bucket is closed as soon as nothing is in it.
+    const Duration ago = random_.chance(0.5) ? std::chrono::minutes{1} : Duration::zero();
+    const Duration in = std::chrono::milliseconds{random_.below(3'000)} - ago;
+    std::string timer;
+    const Told told = attempt(operation, [&] {
+        return app_.transact([&](Transaction& tx) {
+            timer = varve::schedule<Tally>(tx, scheduled_tally, Count{operation}, tx.now() + in);
+        });
+    });
+    if (told == Told::committed) record.scheduled.push_back({operation, timer});
 }
 
 /// What is read together is of one moment, and nobody goes back in time, whoever makes the rows anew.

@@ -17,6 +17,7 @@ struct Scale {
     std::uint64_t participants = 3;  ///< at most, of one transaction
     std::int64_t money = 1000;       ///< on each account in the beginning
     bool own_rows = false;           ///< balances come along with their accounts
+    bool schedules = false;          ///< commands at a time
     bool bursts = false;             ///< several commands on one aggregate are on their way at the same time
     Duration lock_time_to_live = std::chrono::seconds{1};
 };
@@ -51,6 +52,8 @@ class Workload {
     void burst();
     /// Inside a lock, if it can be had: commands that are fenced by it, while it may be lost.
     void section();
+    /// A command at a time, or one that was scheduled is cancelled.
+    void schedule();
     /// All rows of a read model that is made anew at any time, a page with one row after the other.
     void list_folds();
 

@@ -17,8 +17,8 @@ using namespace store;
 using namespace std::chrono_literals;
 
 /// A store, and what lies between it and the process under test.
-struct Simulation {
-    explicit Simulation(const FaultRates& rates = {}, const Disguise& disguise = {}, std::uint64_t seed = 1)
+struct SimulatedCluster {
+    explicit SimulatedCluster(const FaultRates& rates = {}, const Disguise& disguise = {}, std::uint64_t seed = 1)
         : random(seed), network({clock, random}, rates), faulty(inner, network, disguise) {
         faulty.ensure_table({.name = "notes", .partition_attribute = "id"});
         faulty.ensure_table(
@@ -57,7 +57,7 @@ bool in_doubt(const WriteAnswer& answer) {
 }
 
 TEST(FaultyStore, a_lost_request_is_in_doubt_and_never_arrives) {
-    Simulation world{{.request_lost = 1, .delivered_again = 1, .any_past_request = 1}};
+    SimulatedCluster world{{.request_lost = 1, .delivered_again = 1, .any_past_request = 1}};
     const Time before = world.clock.now();
     EXPECT_TRUE(in_doubt(world.put("a", 1)));
     EXPECT_EQ(world.clock.now() - before, FaultTimes{}.timeout);
@@ -67,7 +67,7 @@ TEST(FaultyStore, a_lost_request_is_in_doubt_and_never_arrives) {
 }
 
 TEST(FaultyStore, a_lost_answer_leaves_the_write_done_and_its_caller_in_doubt) {
-    Simulation world{{.answer_lost = 1}};
+    SimulatedCluster world{{.answer_lost = 1}};
     const Time before = world.clock.now();
     EXPECT_TRUE(in_doubt(world.put("a", 1)));
     EXPECT_EQ(world.clock.now() - before, FaultTimes{}.timeout);
@@ -75,28 +75,28 @@ TEST(FaultyStore, a_lost_answer_leaves_the_write_done_and_its_caller_in_doubt) {
 }
 
 TEST(FaultyStore, answers_lost_in_one_batch_are_waited_for_together) {
-    Simulation world{{.answer_lost = 1}};
+    SimulatedCluster world{{.answer_lost = 1}};
     const Time before = world.clock.now();
-    const std::vector<Write> writes{{.key = Simulation::key("a"), .action = Put{}},
-                                    {.key = Simulation::key("b"), .action = Put{}}};
+    const std::vector<Write> writes{{.key = SimulatedCluster::key("a"), .action = Put{}},
+                                    {.key = SimulatedCluster::key("b"), .action = Put{}}};
     for (const WriteAnswer& answer : world.faulty.write(writes)) EXPECT_TRUE(in_doubt(answer));
     EXPECT_EQ(world.clock.now() - before, FaultTimes{}.timeout);
 }
 
 TEST(FaultyStore, a_late_request_arrives_when_its_time_has_come) {
-    Simulation world{{.request_late = 1}};
+    SimulatedCluster world{{.request_late = 1}};
     EXPECT_TRUE(in_doubt(world.put("a", 1)));
     EXPECT_FALSE(world.stored("a"));
     world.network.set_rates({});
     world.clock.advance(FaultTimes{}.delay_max);
     FaultyStore other{world.inner, world.network};
-    const Key unrelated = Simulation::key("b");
+    const Key unrelated = SimulatedCluster::key("b");
     (void)other.read({&unrelated, 1});
     EXPECT_TRUE(world.stored("a"));
 }
 
 TEST(FaultyStore, a_request_may_arrive_again_long_after_it_was_answered) {
-    Simulation world{{.delivered_again = 1}};
+    SimulatedCluster world{{.delivered_again = 1}};
     EXPECT_TRUE(applied(world.put("a", 1)));
     world.erase_really("a");
     EXPECT_GE(world.network.deliver_everything(), 1u);
@@ -104,16 +104,16 @@ TEST(FaultyStore, a_request_may_arrive_again_long_after_it_was_answered) {
 }
 
 TEST(FaultyStore, a_refused_request_that_arrives_again_may_be_applied) {
-    Simulation world{{.delivered_again = 1}};
+    SimulatedCluster world{{.delivered_again = 1}};
     EXPECT_TRUE(std::holds_alternative<Refused>(world.put("a", 1, item_exists())));
-    const Write create{.key = Simulation::key("a"), .action = Put{}};
+    const Write create{.key = SimulatedCluster::key("a"), .action = Put{}};
     (void)world.inner->write({&create, 1});
     world.network.deliver_everything();
     EXPECT_EQ(world.stored("a"), (Item{{"x", 1}}));
 }
 
 TEST(FaultyStore, only_what_is_due_is_delivered) {
-    Simulation world{{.request_late = 1}};
+    SimulatedCluster world{{.request_late = 1}};
     for (int i = 0; i < 40; ++i) (void)world.put(std::to_string(i), i);
     const std::size_t arrived = world.network.counts().deliveries;
     world.network.set_rates({});
@@ -127,34 +127,34 @@ TEST(FaultyStore, only_what_is_due_is_delivered) {
 }
 
 TEST(FaultyStore, any_request_of_the_past_may_come_back) {
-    Simulation world{{.any_past_request = 1}};
+    SimulatedCluster world{{.any_past_request = 1}};
     EXPECT_TRUE(applied(world.put("a", 1)));
     world.erase_really("a");
     world.clock.advance(24h);
-    const Key unrelated = Simulation::key("b");
+    const Key unrelated = SimulatedCluster::key("b");
     (void)world.faulty.read({&unrelated, 1});
     EXPECT_TRUE(world.stored("a"));
     EXPECT_EQ(world.network.counts().any_past_request, 1u);
 }
 
 TEST(FaultyStore, an_error_is_in_doubt_with_or_without_effect) {
-    Simulation without{{.error_without_effect = 1}};
+    SimulatedCluster without{{.error_without_effect = 1}};
     EXPECT_TRUE(in_doubt(without.put("a", 1)));
     EXPECT_FALSE(without.stored("a"));
-    Simulation with{{.error_with_effect = 1}};
+    SimulatedCluster with{{.error_with_effect = 1}};
     EXPECT_TRUE(in_doubt(with.put("a", 1)));
     EXPECT_TRUE(with.stored("a"));
 }
 
 TEST(FaultyStore, an_answer_may_be_that_of_the_second_delivery) {
-    Simulation world{{.answered_again = 1}};
+    SimulatedCluster world{{.answered_again = 1}};
     EXPECT_FALSE(applied(world.put("a", 1, !item_exists()))) << "the first one is there already";
     EXPECT_TRUE(world.stored("a"));
     EXPECT_EQ(world.network.counts().answered_again, 1u);
 }
 
 TEST(FaultyStore, a_throttled_request_certainly_has_no_effect_and_the_burst_ends) {
-    Simulation world{{.delivered_again = 1, .throttled = 1}};
+    SimulatedCluster world{{.delivered_again = 1, .throttled = 1}};
     const WriteAnswer answer = world.put("a", 1);
     const auto* failure = std::get_if<Failure>(&answer);
     ASSERT_NE(failure, nullptr);
@@ -169,8 +169,8 @@ TEST(FaultyStore, a_throttled_request_certainly_has_no_effect_and_the_burst_ends
 }
 
 TEST(FaultyStore, reads_of_every_kind_can_fail) {
-    Simulation world{{.read_failed = 1}};
-    const Key key = Simulation::key("a");
+    SimulatedCluster world{{.read_failed = 1}};
+    const Key key = SimulatedCluster::key("a");
     EXPECT_THROW((void)world.faulty.read({&key, 1}), UnavailableError);
     EXPECT_THROW((void)world.faulty.query({.table = "numbers", .partition = "a"}), UnavailableError);
     EXPECT_THROW((void)world.faulty.scan({.table = "notes"}), UnavailableError);
@@ -179,7 +179,7 @@ TEST(FaultyStore, reads_of_every_kind_can_fail) {
 }
 
 TEST(FaultyStore, slowness_only_takes_time) {
-    Simulation world{{.slow_request = 1, .slow_answer = 1}};
+    SimulatedCluster world{{.slow_request = 1, .slow_answer = 1}};
     const Time before = world.clock.now();
     EXPECT_TRUE(applied(world.put("a", 1)));
     EXPECT_GT(world.clock.now(), before);
@@ -187,7 +187,7 @@ TEST(FaultyStore, slowness_only_takes_time) {
 }
 
 TEST(FaultyStore, small_pages_hold_0_to_3_records_and_empty_ones_go_on) {
-    Simulation world{{.small_page = 1}};
+    SimulatedCluster world{{.small_page = 1}};
     for (int i = 0; i < 100; ++i) {
         const Write write{.key = {.table = "numbers", .partition = "p", .sort = i}, .action = Put{}};
         (void)world.inner->write({&write, 1});
@@ -207,22 +207,22 @@ TEST(FaultyStore, small_pages_hold_0_to_3_records_and_empty_ones_go_on) {
 }
 
 TEST(FaultyStore, a_disguise_hides_what_the_store_can_do) {
-    Simulation world{{}, {.item_bytes_max = 100, .atomic_writes_max = 0, .no_changes = true}};
+    SimulatedCluster world{{}, {.item_bytes_max = 100, .atomic_writes_max = 0, .no_changes = true}};
     EXPECT_EQ(world.faulty.capabilities().item_bytes_max, 100u);
     EXPECT_EQ(world.faulty.capabilities().atomic_writes_max, 0u);
     EXPECT_FALSE(world.faulty.capabilities().ordered_changes);
-    const Write write{.key = Simulation::key("a"), .action = Put{{{"x", std::string(200, 'x')}}}};
+    const Write write{.key = SimulatedCluster::key("a"), .action = Put{{{"x", std::string(200, 'x')}}}};
     EXPECT_THROW((void)world.faulty.write({&write, 1}), InvalidError);
 }
 
 TEST(FaultyStore, an_atomic_batch_has_one_fate) {
-    Simulation world{{.request_lost = 0.3, .answer_lost = 0.3}};
+    SimulatedCluster world{{.request_lost = 0.3, .answer_lost = 0.3}};
     std::array<int, 2> seen{};
     for (int i = 0; i < 50; ++i) {
         const std::string a = "a" + std::to_string(i);
         const std::string b = "b" + std::to_string(i);
-        const std::vector<Write> writes{{.key = Simulation::key(a), .action = Put{}},
-                                        {.key = Simulation::key(b), .action = Put{}}};
+        const std::vector<Write> writes{{.key = SimulatedCluster::key(a), .action = Put{}},
+                                        {.key = SimulatedCluster::key(b), .action = Put{}}};
         (void)world.faulty.write_atomically(writes);
         EXPECT_EQ(world.stored(a).has_value(), world.stored(b).has_value());
         ++seen[world.stored(a).has_value()];
@@ -234,14 +234,14 @@ TEST(FaultyStore, an_atomic_batch_has_one_fate) {
 TEST(FaultyStore, the_writes_of_a_batch_are_requests_of_their_own_in_any_order) {
     std::array<int, 2> first{};
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-        Simulation world{{}, {}, seed};
+        SimulatedCluster world{{}, {}, seed};
         std::vector<std::string> order;
         world.faulty.on_request([&](const RequestInfo& info) {
             if (info.moment == RequestInfo::Moment::after) order.push_back(info.writes.front().key.partition);
             return Next::proceed;
         });
-        const std::vector<Write> writes{{.key = Simulation::key("a"), .action = Put{}},
-                                        {.key = Simulation::key("b"), .action = Put{}}};
+        const std::vector<Write> writes{{.key = SimulatedCluster::key("a"), .action = Put{}},
+                                        {.key = SimulatedCluster::key("b"), .action = Put{}}};
         (void)world.faulty.write(writes);
         ASSERT_EQ(order.size(), 2u);
         ++first[order.front() == "b"];
@@ -252,12 +252,12 @@ TEST(FaultyStore, the_writes_of_a_batch_are_requests_of_their_own_in_any_order) 
 
 TEST(FaultyStore, a_process_can_be_stopped_at_every_request_before_and_after_it) {
     static_assert(!std::is_base_of_v<std::exception, ProcessStopped>);
-    const std::vector<Write> writes{{.key = Simulation::key("a"), .action = Put{}},
-                                    {.key = Simulation::key("b"), .action = Put{}},
-                                    {.key = Simulation::key("c"), .action = Put{}}};
+    const std::vector<Write> writes{{.key = SimulatedCluster::key("a"), .action = Put{}},
+                                    {.key = SimulatedCluster::key("b"), .action = Put{}},
+                                    {.key = SimulatedCluster::key("c"), .action = Put{}}};
     for (std::uint64_t at = 1; at <= writes.size(); ++at) {
         for (const auto moment : {RequestInfo::Moment::before, RequestInfo::Moment::after}) {
-            Simulation world;
+            SimulatedCluster world;
             world.faulty.on_request([&](const RequestInfo& info) {
                 return info.number == at && info.moment == moment ? Next::stop : Next::proceed;
             });
@@ -275,21 +275,21 @@ TEST(FaultyStore, a_process_can_be_stopped_at_every_request_before_and_after_it)
 
 /// What a caller sees and what the clock shows, over a few hundred calls under all faults.
 std::vector<std::string> trace(std::uint64_t seed, FaultCounts* counts = nullptr) {
-    Simulation world{{.request_lost = 0.05,
-                      .answer_lost = 0.05,
-                      .request_late = 0.05,
-                      .delivered_again = 0.1,
-                      .any_past_request = 0.05,
-                      .error_without_effect = 0.05,
-                      .error_with_effect = 0.05,
-                      .answered_again = 0.05,
-                      .slow_request = 0.2,
-                      .slow_answer = 0.2,
-                      .throttled = 0.02,
-                      .read_failed = 0.05,
-                      .small_page = 0.5},
-                     {},
-                     seed};
+    SimulatedCluster world{{.request_lost = 0.05,
+                            .answer_lost = 0.05,
+                            .request_late = 0.05,
+                            .delivered_again = 0.1,
+                            .any_past_request = 0.05,
+                            .error_without_effect = 0.05,
+                            .error_with_effect = 0.05,
+                            .answered_again = 0.05,
+                            .slow_request = 0.2,
+                            .slow_answer = 0.2,
+                            .throttled = 0.02,
+                            .read_failed = 0.05,
+                            .small_page = 0.5},
+                           {},
+                           seed};
     std::vector<std::string> lines;
     for (int i = 0; i < 400; ++i) {
         std::string line;

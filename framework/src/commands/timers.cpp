@@ -5,6 +5,7 @@
 #include "commands/consumer.h"
 #include "commands/failures.h"
 #include "commands/workspace.h"
+#include "core/planted_faults.h"
 
 #include <varve/core/error.h>
 #include <varve/core/ids.h>
@@ -88,7 +89,7 @@ std::string set_timer(Transaction& tx, const std::string& consumer, Time due_at,
                            " of a command id");
     }
     const RowsInTransaction<TimerBucket> buckets = tx.rows<TimerBucket>();
-    if (!buckets.get(place.bucket()))
+    if (!buckets.get(place.bucket()) && !planted(PlantedFault::a_timer_is_set_where_nobody_looks))
         buckets.put(place.bucket(), {.first = std::chrono::floor<std::chrono::minutes>(due_at)});
     const Metadata& cause = work.metadata();
     const TimerRow row{.due = due_at,
@@ -107,7 +108,7 @@ bool cancel_timer(Transaction& tx, std::string_view follower, std::string_view i
     const TimerPlace place = checked_place_in(follower, id);
     const RowsInTransaction<TimerRow> rows = tx.rows<TimerRow>();
     if (rows.get(place.row())) {
-        rows.erase(place.row());
+        if (!planted(PlantedFault::a_timer_that_is_cancelled_stays)) rows.erase(place.row());
         return true;
     }
     const RowsInTransaction<TimerAside> aside = tx.rows<TimerAside>();
@@ -119,6 +120,7 @@ bool cancel_timer(Transaction& tx, std::string_view follower, std::string_view i
 Duration DueTimers::fire(Time up_to, const std::function<bool()>& goes_on) {
     Clock& clock = application_.runtime().clock;
     up_to = std::min(up_to, clock.now());
+    if (planted(PlantedFault::a_timer_fires_before_its_time)) up_to += std::chrono::seconds{1};
     const auto wait = [&] {
         Duration left = std::chrono::duration_cast<Duration>(look_at_ - clock.steady_now());
         if (next_) left = std::min(left, *next_ - clock.now());
@@ -166,9 +168,11 @@ void DueTimers::fire_one(const TimerPlace& place) {
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<TimerRow> rows = tx.rows<TimerRow>();
         const std::optional<TimerRow> timer = rows.get(place.row());
-        if (!timer || tx.now() < timer->due) return;  // it was cancelled, or fired by somebody else; a clock went back
+        if (!timer) return;                           // it was cancelled, or fired by somebody else
+        const bool is_early = tx.now() < timer->due;  // a clock went back
+        if (is_early && !planted(PlantedFault::a_timer_fires_before_its_time)) return;
         fire_in(tx, consumer_, place, *timer);
-        rows.erase(place.row());
+        if (!planted(PlantedFault::a_timer_stays_when_it_fires)) rows.erase(place.row());
         touched.clear();
         for (const auto& [key, row] : Workspace::of(tx).rows()) touched.push_back(key);
     };
@@ -189,6 +193,7 @@ void DueTimers::failed(const TimerPlace& place) {
         timer = rows.get(place.row());
         if (!timer || consumer_.options.on_poison == FollowOptions::OnPoison::stop) return;
         rows.erase(place.row());
+        if (planted(PlantedFault::a_timer_that_failed_is_forgotten)) return;
         tx.rows<TimerAside>().put(place.aside(), {.timer = *timer, .error = error, .since = tx.now()});
     };
     application_.transact(body).value();
@@ -203,7 +208,8 @@ void DueTimers::failed(const TimerPlace& place) {
 void DueTimers::close(const std::string& minute_text) {
     const auto body = [&](Transaction& tx) {
         const RowRange range{.partition = bucket_partition(consumer_.name, minute_text)};
-        if (tx.rows<TimerRow>().range(range, {.limit = 1}).rows.empty())
+        if (planted(PlantedFault::a_bucket_is_closed_without_a_look_into_it) ||
+            tx.rows<TimerRow>().range(range, {.limit = 1}).rows.empty())
             tx.rows<TimerBucket>().erase({consumer_.name, minute_text});
     };
     application_.transact(body).value();
@@ -235,13 +241,15 @@ std::map<std::string, TimerAside> timers_aside(Application& application, const s
 
 namespace {
 
-/// Whether it has not failed again.
+/// Whether it is no longer aside.
 bool retry_timer(Application& application, const Consumer& consumer, const TimerPlace& place) {
+    bool is_early = false;
     std::string failed;
     const auto body = [&](Transaction& tx) {
         const RowsInTransaction<TimerAside> rows = tx.rows<TimerAside>();
         std::optional<TimerAside> aside = rows.get(place.aside());
-        if (!aside) return;
+        is_early = aside && tx.now() < aside->timer.due;  // whoever set it aside has a clock that is ahead
+        if (!aside || is_early) return;
         if (failed.empty()) {
             fire_in(tx, consumer, place, aside->timer);
             rows.erase(place.aside());
@@ -252,7 +260,7 @@ bool retry_timer(Application& application, const Consumer& consumer, const Timer
     };
     try {
         application.transact(body).value();
-        return true;
+        return !is_early;
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
         failed = storable_cause();

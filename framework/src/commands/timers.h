@@ -116,7 +116,7 @@ class DueTimers {
 bool has_timers(Application& application, const std::string& consumer);
 /// Those of one consumer that have failed, by their ids.
 std::map<std::string, TimerAside> timers_aside(Application& application, const std::string& consumer);
-/// Fires these once more, in this thread. How many have not failed again.
+/// Fires these once more, in this thread, if they are due by its clock. How many are no longer aside.
 std::size_t retry_timers(Application& application, const Consumer& consumer);
 /// Gives one of these up. As cancel_timer.
 bool drop_timer(Application& application, std::string_view follower, std::string_view id);

@@ -31,6 +31,7 @@ bool Workspace::begin_once(Metadata metadata, const std::string& fingerprint) {
     if (ask_ == aggregates::Repository::Ask::store) slot = read_id_slot(metadata.command_id, fingerprint, reader_);
     if (slot.ended_before) return false;
     begin_command(std::move(metadata));
+    if (planted(PlantedFault::a_reaction_is_not_remembered)) return true;
     once_.push_back({.command = commands_.size() - 1, .epoch = slot.epoch, .fingerprint = fingerprint});
     return true;
 }

@@ -6,7 +6,7 @@
 
 #include <varve/core/mutex.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -28,7 +28,6 @@ class BackgroundLoop::Shared {
         const MutexLock lock{mutex_};
         is_woken_ = true;
         sleeps_.request_stop();
-        woken_.notify_all();
     }
 
   private:
@@ -40,17 +39,15 @@ class BackgroundLoop::Shared {
 
     void pause(std::optional<Duration> length, std::stop_token until) {
         MutexLock lock{mutex_};
-        if (!length) {
-            while (!is_woken_) lock.wait(woken_);
-        } else if (!is_woken_) {
+        if (!is_woken_) {
             try {
                 sleeps_ = std::stop_source{};
                 until = sleeps_.get_token();
-            } catch (const std::bad_alloc&) {
-                // Nobody but its end wakes it this time.
+            } catch (const std::bad_alloc&) {  // nobody but its end wakes it this time
+                length = std::min(length.value_or(Duration::max()), options_.retry_after);
             }
             lock.unlock();
-            runtime_.clock.get().sleep_for(*length, std::move(until));
+            runtime_.clock.get().sleep_for(length.value_or(Duration::max()), std::move(until));
             lock.lock();
         }
         is_woken_ = false;
@@ -60,7 +57,6 @@ class BackgroundLoop::Shared {
     const Options options_;
     const Turn turn_;
     Mutex mutex_;
-    std::condition_variable woken_;
     bool is_woken_ VARVE_GUARDED_BY(mutex_) = false;
     std::stop_source sleeps_ VARVE_GUARDED_BY(mutex_){std::nostopstate};
 };
@@ -68,7 +64,7 @@ class BackgroundLoop::Shared {
 BackgroundLoop::BackgroundLoop(Runtime runtime, Options options, Turn turn) {
     VARVE_ASSERT(std::strlen(options.thread) <= 15, "the name of a thread has at most 15 characters");
     shared_ = std::make_shared<Shared>(runtime, std::move(options), std::move(turn));
-    thread_ = BackgroundThread{[shared = shared_](const std::stop_token& stop) { shared->run(stop); }};
+    thread_ = BackgroundThread{[shared = shared_](const std::stop_token& stop) { shared->run(stop); }, runtime.threads};
 }
 
 void BackgroundLoop::wake() noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -113,16 +114,20 @@ std::string to_string(Duration duration) {
 }
 
 std::string to_string(Time time) {
-    const auto day = std::chrono::floor<std::chrono::days>(time);
-    const std::chrono::year_month_day date{day};
+    // A std::chrono::year has 16 bits, fewer than a Time needs. The calendar repeats itself every 400 years.
+    constexpr std::int64_t cycle_days = 146'097;
+    const std::int64_t day = std::chrono::floor<std::chrono::days>(time).time_since_epoch().count();
+    const std::int64_t cycle = day / cycle_days - (day % cycle_days < 0 ? 1 : 0);
+    const std::chrono::year_month_day date{std::chrono::sys_days{std::chrono::days{day - cycle * cycle_days}}};
     // The first day of all begins before Time::min(), so its midnight is no Time.
     constexpr Duration whole_day = std::chrono::days{1};
     const std::chrono::hh_mm_ss<Duration> clock{(time.time_since_epoch() % whole_day + whole_day) % whole_day};
     char text[64];
-    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%06dZ", static_cast<int>(date.year()),
-                  static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-                  static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-                  static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+    std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02d.%06dZ",
+                  static_cast<int>(date.year()) + static_cast<int>(400 * cycle), static_cast<unsigned>(date.month()),
+                  static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                  static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
+                  static_cast<int>(clock.subseconds().count()));
     return text;
 }
 

@@ -68,6 +68,13 @@ enum class PlantedFault {
     effects_beside_the_events_are_not_put_in_order,
     an_effect_that_failed_is_taken_for_delivered,
     a_stream_goes_on_past_an_effect_that_failed,
+    a_reaction_is_not_remembered,
+    a_timer_is_set_where_nobody_looks,
+    a_bucket_is_closed_without_a_look_into_it,
+    a_timer_stays_when_it_fires,
+    a_timer_fires_before_its_time,
+    a_timer_that_is_cancelled_stays,
+    a_timer_that_failed_is_forgotten,
 };
 
 #ifdef VARVE_PLANTED_FAULTS

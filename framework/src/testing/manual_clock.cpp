@@ -16,6 +16,10 @@ SteadyTime ManualClock::steady_now() {
 void ManualClock::sleep_for(Duration duration, std::stop_token stop) {
     if (duration <= Duration::zero()) return;
     std::unique_lock lock{mutex_};
+    if (duration == Duration::max()) {
+        moved_.wait(lock, stop, [] { return false; });
+        return;
+    }
     if (mode_ == Mode::auto_advance) {
         if (stop.stop_requested()) return;
         now_ += duration;

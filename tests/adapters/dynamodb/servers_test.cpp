@@ -150,10 +150,9 @@ TEST_P(Servers, an_item_that_would_grow_too_large_is_named_with_its_limit_and_st
     ASSERT_NE(failure, nullptr);
     EXPECT_EQ(failure->kind, ErrorKind::invalid);
     EXPECT_FALSE(failure->in_doubt);
-    EXPECT_EQ(
-        failure->message,
-        "the update would let the item events_schema/alice/1 grow beyond the limit of 409600 bytes, names and what "
-        "other programs have added included; keep less in one item");
+    EXPECT_EQ(failure->message,
+              "the update would let the item events/alice/1 grow beyond the limit of 409600 bytes, names and what "
+              "other programs have added included; keep less in one item");
     EXPECT_EQ(read_one(*store_, slot_of("alice", 1)), large);
 }
 

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <varve/core/own_process.h>
+#include <varve/core/runtime.h>
+#include <varve/core/threads.h>
 
 #include <functional>
+#include <memory>
 #include <stop_token>
-#include <thread>
+#include <utility>
 
 namespace varve {
 
@@ -17,8 +20,8 @@ namespace varve {
 class BackgroundThread {
   public:
     BackgroundThread() = default;
-    explicit BackgroundThread(std::function<void(const std::stop_token&)> run)
-        : thread_(std::make_unique<std::jthread>([run = std::move(run)](const std::stop_token& stop) { run(stop); })) {}
+    explicit BackgroundThread(std::function<void(const std::stop_token&)> run, Threads& threads = system_threads())
+        : thread_(threads.start(std::move(run))) {}
     BackgroundThread(BackgroundThread&&) = default;
     BackgroundThread& operator=(BackgroundThread&&) = default;
     ~BackgroundThread() {
@@ -33,7 +36,7 @@ class BackgroundThread {
 
   private:
     OwnProcess process_;
-    std::unique_ptr<std::jthread> thread_;
+    std::unique_ptr<Threads::Running> thread_;
 };
 
 }  // namespace varve

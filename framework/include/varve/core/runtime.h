@@ -49,13 +49,18 @@ void try_to_log(Log& log, LogLevel level, const Message& message) noexcept {
     }
 }
 
-/// What the framework takes from the world besides the store. All three must outlive whatever they are given to.
+class Threads;  // core/threads.h
+/// The operating system's.
+Threads& system_threads();
+
+/// What the framework takes from the world besides the store. All of it must outlive whatever it is given to.
 ///
 ///     options.runtime.clock = my_clock;  // refers to it from now on
 struct Runtime {
     std::reference_wrapper<Clock> clock = Clock::system();
     std::reference_wrapper<Random> random = Random::system();
     std::reference_wrapper<Log> log = Log::standard_error();
+    std::reference_wrapper<Threads> threads = system_threads();
 };
 
 }  // namespace varve

@@ -26,7 +26,8 @@ struct ParkedTimer {
 // such follower, and from its own handler; those of the store.
 
 std::vector<ParkedTimer> parked_timers(Application& application, std::string_view follower);
-/// Fires them once more, in this thread. Returns how many have not failed again.
+/// Fires them once more, in this thread. Returns how many have not failed again. One that is not due yet by this
+/// process's clock, since one that was ahead has set it aside, stays where it is.
 std::size_t retry_timers(Application& application, std::string_view follower);
 /// Gives one of them up for ever. False: it is not among them. InvalidError for what is no timer's id.
 bool drop_timer(Application& application, std::string_view follower, std::string_view id);

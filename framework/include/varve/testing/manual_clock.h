@@ -32,7 +32,8 @@ class ManualClock final : public Clock {
 
     Time now() override;
     SteadyTime steady_now() override;
-    /// Until the clock has been moved past the sleep's end, or `stop` is requested. A sleep of nothing returns at once.
+    /// Until the clock has been moved past the sleep's end, or `stop` is requested. A sleep of nothing returns at once;
+    /// one of Duration::max() moves no clock, is ended by `stop` alone, and wait_for_sleepers does not count it.
     void sleep_for(Duration duration, std::stop_token stop = {}) override;
 
     /// Lets time pass: moves both clocks and wakes whoever has slept long enough. InvalidError for a negative duration.

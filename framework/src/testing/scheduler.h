@@ -2,20 +2,23 @@
 
 #include <varve/core/clock.h>
 #include <varve/core/executor.h>
+#include <varve/core/threads.h>
 #include <varve/testing/seeded_random.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <semaphore>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include <sched.h>
+#include <semaphore.h>
 
-namespace varve::protocol {
+namespace varve::testing::detail {
 
 /// Keeps the thread that makes it, and all that this one starts, on one core. Of threads that run one at a time none is
 /// faster for a second core, but each switch waits there for its turn: on a busy machine thirty times as long.
@@ -28,6 +31,24 @@ class OnOneCore {
 
   private:
     cpu_set_t before_;
+};
+
+/// Passed from thread to thread. The standard library's semaphore would look for it again and again before it sleeps,
+/// while whoever has it waits for the core.
+class Baton {
+  public:
+    Baton() { sem_init(&native_, 0, 0); }
+    ~Baton() { sem_destroy(&native_); }
+    Baton(const Baton&) = delete;
+    Baton& operator=(const Baton&) = delete;
+
+    void release() { sem_post(&native_); }
+    void acquire();
+    /// False: it was not there for so long.
+    bool acquire_within(std::chrono::seconds patience);
+
+  private:
+    sem_t native_;
 };
 
 /// Thrown out of every switch point once a simulation has been halted.
@@ -46,7 +67,9 @@ class Scheduler {
     Scheduler& operator=(const Scheduler&) = delete;
 
     void spawn(std::function<void()> body);
-    /// Returns when everything spawned has ended; std::logic_error if what is left waits for ever. For the creator.
+    /// Returns when everything spawned has ended; std::logic_error if what is left waits for ever. For the creator. A
+    /// thread that waits for something outside of the simulation while it has the baton, such as a mutex whose holder
+    /// is not its turn, ends the program with a line that says so.
     void run();
 
     /// Maybe somebody else goes on now.
@@ -62,13 +85,14 @@ class Scheduler {
     void wake(Waiter waiter) { threads_[waiter]->blocked = false; }
 
     Time now() const { return now_; }
-    std::uint64_t steps() const { return steps_; }
+    std::uint64_t steps() const { return steps_.load(std::memory_order_relaxed); }
 
     /// Ends the run: every thread gets Halted from its next switch point, and so from every later one.
     void halt();
     bool halted() const { return halted_; }
-    /// As `step`, for destructors: throws nothing.
+    /// As `step` and `sleep`, for destructors: throw nothing.
     void step_quietly();
+    void sleep_quietly(Duration duration);
 
     /// Called by the holder before it may lose the baton.
     std::function<void()> before_switch;
@@ -78,23 +102,25 @@ class Scheduler {
 
   private:
     struct Thread {
-        std::binary_semaphore baton{0};
+        Baton baton;
         Time wake_at{};
         bool blocked = false;
         bool ended = false;
         std::thread thread;
     };
 
+    Time after(Duration duration) const { return duration < Time::max() - now_ ? now_ + duration : Time::max(); }
     std::size_t next();
     void pass_on();
+    void wait_for_baton(Thread& mine);
 
     const OnOneCore on_one_core_;
     testing::SeededRandom random_;
     std::vector<std::unique_ptr<Thread>> threads_;  // the creator first
+    std::vector<std::size_t> living_;               // of these, in their order, those that have not ended
     std::size_t current_ = 0;
-    std::size_t alive_ = 0;
     Time now_ = std::chrono::sys_days{std::chrono::year{2026} / 1 / 1};
-    std::uint64_t steps_ = 0;
+    std::atomic<std::uint64_t> steps_ = 0;  // the creator looks at it while others have the baton
     std::uint64_t trace_ = 14695981039346656037ull;
     bool halted_ = false;
     bool stuck_ = false;
@@ -134,6 +160,17 @@ class SkewedClock final : public Clock {
     const double drift_;
 };
 
+/// Background loops as simulated threads. What escapes one ends it.
+class SimulatedThreads final : public Threads {
+  public:
+    explicit SimulatedThreads(Scheduler& scheduler) : scheduler_(scheduler) {}
+    std::unique_ptr<Running> start(std::function<void(const std::stop_token&)> run) override;
+
+  private:
+    class SimulatedThread;
+    Scheduler& scheduler_;
+};
+
 /// Background work as simulated threads. What escapes a task, its process's death too, ends only the task.
 class SimulatedExecutor final : public Executor {
   public:
@@ -155,4 +192,4 @@ class SimulatedExecutor final : public Executor {
     std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-}  // namespace varve::protocol
+}  // namespace varve::testing::detail

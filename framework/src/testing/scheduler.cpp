@@ -1,10 +1,15 @@
-#include "protocol/scheduler.h"
+#include "testing/scheduler.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <iostream>
 #include <stdexcept>
 #include <utility>
 
-namespace varve::protocol {
+namespace varve::testing::detail {
 
 OnOneCore::OnOneCore() {
     cpu_set_t one;
@@ -19,8 +24,23 @@ OnOneCore::~OnOneCore() {
     if (CPU_COUNT(&before_) > 0) static_cast<void>(sched_setaffinity(0, sizeof before_, &before_));
 }
 
+void Baton::acquire() {
+    while (sem_wait(&native_) != 0 && errno == EINTR) {
+    }
+}
+
+bool Baton::acquire_within(std::chrono::seconds patience) {
+    const auto end = std::chrono::floor<std::chrono::seconds>(Clock::system().until(patience).time_since_epoch());
+    const timespec until{.tv_sec = end.count(), .tv_nsec = 0};
+    while (sem_clockwait(&native_, CLOCK_MONOTONIC, &until) != 0) {
+        if (errno != EINTR) return false;
+    }
+    return true;
+}
+
 Scheduler::Scheduler(std::uint64_t seed) : random_(seed) {
     threads_.push_back(std::make_unique<Thread>());
+    living_.push_back(0);
 }
 
 Scheduler::~Scheduler() {
@@ -32,7 +52,7 @@ Scheduler::~Scheduler() {
 void Scheduler::spawn(std::function<void()> body) {
     Thread& thread = *threads_.emplace_back(std::make_unique<Thread>());
     thread.wake_at = now_;
-    ++alive_;
+    living_.push_back(threads_.size() - 1);
     thread.thread = std::thread{[this, &thread, body = std::move(body)]() mutable {
         thread.baton.acquire();
         try {
@@ -42,15 +62,16 @@ void Scheduler::spawn(std::function<void()> body) {
         body = nullptr;
         if (before_switch) before_switch();
         thread.ended = true;
-        if (--alive_ == 0) threads_.front()->blocked = false;
+        std::erase(living_, current_);
+        if (living_.size() == 1) threads_.front()->blocked = false;
         current_ = next();
         threads_[current_]->baton.release();
     }};
 }
 
 void Scheduler::run() {
-    threads_.front()->blocked = alive_ > 0;
-    if (alive_ > 0) pass_on();
+    threads_.front()->blocked = living_.size() > 1;
+    if (living_.size() > 1) pass_on();
     for (const auto& thread : threads_) {
         if (thread->ended && thread->thread.joinable()) thread->thread.join();
     }
@@ -62,16 +83,17 @@ std::size_t Scheduler::next() {
     for (;;) {
         std::size_t ready = 0;
         Time first = Time::max();
-        for (const auto& thread : threads_) {
-            if (thread->ended || thread->blocked) continue;
-            first = std::min(first, thread->wake_at);
-            ready += thread->wake_at <= now_;
+        for (const std::size_t i : living_) {
+            const Thread& thread = *threads_[i];
+            if (thread.blocked) continue;
+            first = std::min(first, thread.wake_at);
+            ready += thread.wake_at <= now_;
         }
         if (ready > 0) {
             std::uint64_t chosen = ready == 1 ? 0 : random_.below(ready);
-            for (std::size_t i = 0; i < threads_.size(); ++i) {
+            for (const std::size_t i : living_) {
                 const Thread& thread = *threads_[i];
-                if (thread.ended || thread.blocked || thread.wake_at > now_) continue;
+                if (thread.blocked || thread.wake_at > now_) continue;
                 if (chosen-- == 0) return i;
             }
         }
@@ -93,7 +115,20 @@ void Scheduler::pass_on() {
     current_ = other;
     Thread& mine = *threads_[me];  // whoever has the baton may spawn, which moves the list
     threads_[other]->baton.release();
-    mine.baton.acquire();
+    wait_for_baton(mine);
+}
+
+void Scheduler::wait_for_baton(Thread& mine) {
+    constexpr std::chrono::minutes patience{2};
+    if (&mine != threads_.front().get()) return mine.baton.acquire();
+    for (std::uint64_t before = steps(); !mine.baton.acquire_within(patience); before = steps()) {
+        if (steps() != before) continue;
+        std::cerr << "a simulated thread has had no turn for " << patience.count()
+                  << " minutes: whoever runs waits for something outside of the simulation, such as a mutex, a future "
+                     "or a queue; in a simulation wait by the clock of the application"
+                  << std::endl;
+        std::abort();
+    }
 }
 
 void Scheduler::step() {
@@ -105,15 +140,20 @@ void Scheduler::step_quietly() {
     pass_on();
 }
 
+void Scheduler::sleep_quietly(Duration duration) {
+    if (!halted_) threads_[current_]->wake_at = after(duration);
+    pass_on();
+}
+
 void Scheduler::sleep(Duration duration) {
-    if (duration > Duration::zero()) threads_[current_]->wake_at = now_ + duration;
+    if (duration > Duration::zero()) threads_[current_]->wake_at = after(duration);
     step();
 }
 
 void Scheduler::sleep(Duration duration, const std::stop_token& stop) {
     if (!stop.stop_possible()) return sleep(duration);
     if (stop.stop_requested()) return;
-    if (duration > Duration::zero() && !halted_) threads_[current_]->wake_at = now_ + duration;
+    if (duration > Duration::zero() && !halted_) threads_[current_]->wake_at = after(duration);
     const std::stop_callback wake{stop, [this, me = current_] { threads_[me]->wake_at = now_; }};
     pass_on();
 }
@@ -130,7 +170,39 @@ void Scheduler::halt() {
         threads_[i]->blocked = false;
         threads_[i]->wake_at = now_;
     }
-    if (alive_ == 0) threads_.front()->blocked = false;
+    if (living_.size() == 1) threads_.front()->blocked = false;
+}
+
+class SimulatedThreads::SimulatedThread final : public Running {
+  public:
+    SimulatedThread(Scheduler& scheduler, std::function<void(const std::stop_token&)> run) : scheduler_(scheduler) {
+        scheduler.spawn([&scheduler, state = state_, run = std::move(run)] {
+            try {
+                scheduler.step();
+                run(state->stop.get_token());
+            } catch (...) {
+                // Its process has been killed, or the run has been halted.
+            }
+            state->has_ended = true;
+        });
+    }
+    ~SimulatedThread() override {
+        state_->stop.request_stop();
+        while (!state_->has_ended) scheduler_.sleep_quietly(std::chrono::milliseconds{1});
+    }
+    void request_stop() noexcept override { state_->stop.request_stop(); }
+
+  private:
+    struct State {
+        std::stop_source stop = {};
+        bool has_ended = false;
+    };
+    Scheduler& scheduler_;
+    const std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
+std::unique_ptr<Threads::Running> SimulatedThreads::start(std::function<void(const std::stop_token&)> run) {
+    return std::make_unique<SimulatedThread>(scheduler_, std::move(run));
 }
 
 SimulatedExecutor::SimulatedExecutor(Scheduler& scheduler, std::size_t threads) : scheduler_(scheduler) {
@@ -176,10 +248,7 @@ void SimulatedExecutor::drain() {
             scheduler_.step_quietly();
             continue;
         }
-        try {
-            scheduler_.sleep(std::chrono::milliseconds{5});
-        } catch (const Halted&) {
-        }
+        scheduler_.sleep_quietly(std::chrono::milliseconds{5});
     }
 }
 
@@ -188,4 +257,4 @@ void SimulatedExecutor::close() {
     for (const Scheduler::Waiter waiter : std::exchange(state_->idle, {})) scheduler_.wake(waiter);
 }
 
-}  // namespace varve::protocol
+}  // namespace varve::testing::detail
