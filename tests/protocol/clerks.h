@@ -116,8 +116,8 @@ struct Clerk {
 bool is_clerical(std::string_view aggregate);
 
 /// At rest, when every reaction has been made and every timer has fired: for each deposit one note, one count and one
-/// chime; and either it rang, once, not before its time, and was counted once more, or it was silenced in time. What was
-/// scheduled was done once, if that has committed and nobody cancelled it. Nothing waits any more.
+/// chime; and either it rang, once, not before its time, and was counted once more, or it was silenced in time. What
+/// was scheduled was done once, if that has committed and nobody cancelled it. Nothing waits any more.
 std::vector<std::string> judge_clerks(Application& application, Ledger& ledger, const Record& record);
 
 /// Lets the place of a process be forgotten, as if its row had been lost.

@@ -112,7 +112,8 @@ class Scheduler {
     Time after(Duration duration) const { return duration < Time::max() - now_ ? now_ + duration : Time::max(); }
     std::size_t next();
     void pass_on();
-    void wait_for_baton(Thread& mine);
+    /// Waits for the creator's baton, and ends the program if the others stand still.
+    void watch(Baton& mine);
 
     const OnOneCore on_one_core_;
     testing::SeededRandom random_;
