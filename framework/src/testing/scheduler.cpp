@@ -179,13 +179,14 @@ void Scheduler::halt() {
 class SimulatedThreads::SimulatedThread final : public Running {
   public:
     SimulatedThread(Scheduler& scheduler, std::function<void(const std::stop_token&)> run) : scheduler_(scheduler) {
-        scheduler.spawn([&scheduler, state = state_, run = std::move(run)] {
+        scheduler.spawn([&scheduler, state = state_, run = std::move(run)]() mutable {
             try {
                 scheduler.step();
                 run(state->stop.get_token());
             } catch (...) {
                 // Its process has been killed, or the run has been halted.
             }
+            run = nullptr;  // what it holds may itself have something to say to the store
             state->has_ended = true;
         });
     }
