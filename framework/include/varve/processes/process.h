@@ -260,15 +260,23 @@ Append append_of(const std::type_info& type, const void* event) {
     return [one = *std::move(one)](Transaction& tx, std::string_view id) { tx.append<P>(id, {one}); };
 }
 
+template <class P>
+constexpr auto each_timer_of() {
+    if constexpr (requires { typename P::Timers; }) {
+        return &each_timer<P>;
+    } else {
+        return nullptr;
+    }
+}
+
 template <class P, class... As>
 ProcessType process_type(EventsOf<As...>) {
     return {.own = aggregate_type<P>(),
             .heard = {{.aggregate = aggregate_type<As>(), .each_input = &each_input<P, As>}...},
-            .each_timer = requires {typename P::Timers;
+            .each_timer = each_timer_of<P>(),
+            .encode_timer = &encode_one_of<typename TimersOf<P>::type>,
+            .append = &append_of<P>};
 }
-? &each_timer<P> : nullptr, .encode_timer = &encode_one_of<typename TimersOf<P>::type>, .append = &append_of<P>
-};  // namespace detail
-}  // namespace varve
 
 std::string process_name(const AggregateType& process);
 /// The command id under which the process reacts to the event.
