@@ -219,7 +219,7 @@ SimulatedExecutor::SimulatedExecutor(Scheduler& scheduler, std::size_t threads) 
                     scheduler.block();
                     continue;
                 }
-                const std::function<void()> task = std::move(state->tasks.front());
+                std::function<void()> task = std::move(state->tasks.front());
                 state->tasks.pop_front();
                 bool halted = false;
                 try {
@@ -229,6 +229,7 @@ SimulatedExecutor::SimulatedExecutor(Scheduler& scheduler, std::size_t threads) 
                     halted = true;
                 } catch (...) {
                 }
+                task = nullptr;  // what it holds may itself have something to say to the store
                 --state->unfinished;
                 if (halted) {
                     state->unfinished -= std::exchange(state->tasks, {}).size();
