@@ -203,6 +203,20 @@ TEST(Simulation, is_refused_without_a_store_and_runs_once) {
     world.run(1s);
     EXPECT_THROW(world.run(), InvalidError);
     EXPECT_THROW(world.client("late", [](SimulatedClient&) {}), InvalidError);
+    EXPECT_THROW(world.kill("late", {}), InvalidError);
+}
+
+TEST(Simulation, kills_nobody_who_is_not_there) {
+    Simulation world{1, open("memory:")};
+    world.service("shop", [](Application&) {});
+    EXPECT_THROW(world.kill("shop", {.request = 0}), InvalidError);
+    world.kill("shpo", {.request = 3});
+    try {
+        world.run(1s);
+        ADD_FAILURE() << "it ran";
+    } catch (const InvalidError& error) {
+        EXPECT_NE(std::string{error.what()}.find("'shpo' (did you mean 'shop'?"), std::string::npos) << error.what();
+    }
 }
 
 TEST(Simulation, a_failing_seed_is_named_with_the_command_that_repeats_it) {
@@ -222,8 +236,12 @@ TEST(Simulation, a_failing_seed_is_named_with_the_command_that_repeats_it) {
     seeds.clear();
     setenv("VARVE_SEED", "17", 1);
     simulate(5, [&](std::uint64_t seed) { seeds.push_back(seed); });
-    unsetenv("VARVE_SEED");
     EXPECT_EQ(seeds, (std::vector<std::uint64_t>{17}));
+    for (const char* const no_seed : {"", "first", "17th", "-1", "18446744073709551616"}) {
+        setenv("VARVE_SEED", no_seed, 1);
+        EXPECT_THROW(simulate(5, [](std::uint64_t) { ADD_FAILURE() << "it ran"; }), InvalidError) << no_seed;
+    }
+    unsetenv("VARVE_SEED");
 }
 
 }  // namespace

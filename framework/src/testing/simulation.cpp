@@ -1,7 +1,10 @@
 #include "testing/simulated_world.h"
 
 #include <varve/core/error.h>
+#include <varve/core/suggest.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
@@ -45,6 +48,7 @@ class Simulation::World final : public detail::SimulatedWorld {
 
     void service(std::string name, std::function<void(Application&)> start) {
         check_not_begun();
+        names_.push_back(name);
         services_.push_back([this, name = std::move(name), start = std::move(start)] {
             while (!is_over()) {
                 live(name, [&](Process& process, Application& application) {
@@ -57,6 +61,7 @@ class Simulation::World final : public detail::SimulatedWorld {
     }
     void client(std::string name, std::function<void(SimulatedClient&)> work) {
         check_not_begun();
+        names_.push_back(name);
         ++clients_left_;
         clients_.push_back([this, name = std::move(name), work = std::move(work)] {
             while (!is_over()) {
@@ -70,10 +75,19 @@ class Simulation::World final : public detail::SimulatedWorld {
             if (--clients_left_ == 0) end_of_clients();
         });
     }
-    void kill(std::string_view name, KillAt at) { killed_at_.insert_or_assign(std::string{name}, at); }
+    void kill(std::string_view name, KillAt at) {
+        check_not_begun();
+        if (at.request == 0) throw InvalidError("a process is killed at its first request, or a later one, not at 0");
+        killed_at_.insert_or_assign(std::string{name}, at);
+    }
 
     void run(Duration calm) {
         check_not_begun();
+        for (const auto& [name, at] : killed_at_) {
+            if (std::ranges::find(names_, name) != names_.end()) continue;
+            throw InvalidError("nobody in the simulation who could be killed is called '" + name + "'" +
+                               suggest(name, names_));
+        }
         has_begun_ = true;
         calm_ = calm;
         begin_troubles();
@@ -155,6 +169,7 @@ class Simulation::World final : public detail::SimulatedWorld {
     const SimulationOptions options_;
     const std::shared_ptr<store::ItemStore> store_;
     const Time began_ = scheduler_.now();
+    std::vector<std::string> names_;  // of services and clients
     std::vector<std::function<void()>> services_;
     std::vector<std::function<void()>> clients_;
     std::size_t clients_left_ = 0;
@@ -204,13 +219,15 @@ std::string replay(std::uint64_t seed) {
 }
 
 void simulate(std::uint64_t seeds, const std::function<void(std::uint64_t seed)>& body) {
-    const char* const given = std::getenv("VARVE_SEED");
     std::uint64_t seed = 1;
+    if (const char* const given = std::getenv("VARVE_SEED")) {
+        const std::string_view text{given};
+        const auto [end, error] = std::from_chars(text.begin(), text.end(), seed);
+        if (error != std::errc{} || end != text.end())
+            throw InvalidError("VARVE_SEED is a number, the one seed to run, not '" + std::string{text} + "'");
+        seeds = seed;
+    }
     try {
-        if (given != nullptr) {
-            seed = std::stoull(given);
-            seeds = seed;
-        }
         for (; seed <= seeds; ++seed) body(seed);
     } catch (...) {
         std::cerr << replay(seed) << std::endl;

@@ -101,11 +101,11 @@ class Simulation {
     /// A process that does some work, and ends. When it is killed, `work` is cut off at a request by something that is
     /// no std::exception, and begins anew in another process; what it keeps outside of its process tells it how far it
     /// was. The same happens when it throws an Error that the world is to blame for: kind() conflict, in_doubt,
-    /// unavailable, overloaded or lease_lost.
+    /// unavailable, busy, overloaded or lease_lost.
     void client(std::string name, std::function<void(SimulatedClient&)> work);
     /// The first process of this service, or client, is killed at its n-th request, counted from 1: before the request
     /// is sent, or, if `applied`, before its answer is there. Whether it had so many says report().kills. So a test can
-    /// go through all of them.
+    /// go through all of them. Errors: InvalidError for request 0 and once it runs; from run(), if nobody has the name.
     struct KillAt {
         std::uint64_t request = 1;
         bool applied = false;
@@ -132,7 +132,8 @@ std::string replay(std::uint64_t seed);
 
 /// Calls `body` with 1, 2 … `seeds`; if the environment has a VARVE_SEED, with that alone. What it throws passes
 /// through, after replay(seed) was written to standard error. A test framework's failures, which throw nothing, name
-/// the seed if `body` says so: SCOPED_TRACE(varve::testing::replay(seed)).
+/// the seed if `body` says so: SCOPED_TRACE(varve::testing::replay(seed)). InvalidError for a VARVE_SEED that is no
+/// number.
 void simulate(std::uint64_t seeds, const std::function<void(std::uint64_t seed)>& body);
 
 }  // namespace varve::testing
