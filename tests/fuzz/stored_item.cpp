@@ -4,11 +4,10 @@
 
 #include <varve/core/error.h>
 #include <varve/store/item_store.h>
+#include <varve/store/item_text.h>
 
 #include <cstdint>
 #include <string_view>
-
-#include <item_text.h>
 
 // Whatever lies in a store, an item is understood as a slot and as a row, or it is refused as corrupt.
 
@@ -35,8 +34,11 @@ void read_as_row(const varve::store::Item& item) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text{reinterpret_cast<const char*>(data), size};
     try {
-        const varve::store::Item item = varve::sqlite::parse_item(text);
-        require(varve::sqlite::parse_item(varve::sqlite::item_text(item)) == item, "an item is read as it was written");
+        const varve::store::Item item = varve::store::parse_item(text);
+        for (const auto bytes : {varve::store::BytesText::base64, varve::store::BytesText::hex}) {
+            require(varve::store::parse_item(varve::store::item_text(item, bytes)) == item,
+                    "an item is read as it was written");
+        }
         for (const auto read : {read_as_slot, read_as_row}) {
             try {
                 read(item);

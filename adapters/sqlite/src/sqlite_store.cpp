@@ -1,11 +1,11 @@
 #include "sqlite_store.h"
 
 #include "file_format.h"
-#include "item_text.h"
 #include "new_file.h"
 
 #include <varve/core/fnv1a.h>
 #include <varve/store/adapter.h>
+#include <varve/store/item_text.h>
 #include <varve/store/page_token.h>
 
 #include <algorithm>
@@ -170,7 +170,7 @@ std::vector<PreparedWrite> SqliteStore::prepared(std::span<const store::Write> w
             if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
         }
         if (std::holds_alternative<store::Put>(write.action)) {
-            one.text = item_text(*item);
+            one.text = store::item_text(*item);
             one.applies_to_absent = holds(write.condition, nullptr);
         }
         prepared.push_back(std::move(one));

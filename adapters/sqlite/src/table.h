@@ -14,7 +14,7 @@ namespace varve::sqlite {
 ///     CREATE TABLE "accounts" (
 ///         "id" TEXT NOT NULL,              -- the partition key, under its attribute's name
 ///         "version" INTEGER NOT NULL,      -- the sort key, if there is one: INTEGER or TEXT
-///         item TEXT NOT NULL,              -- the other attributes, see item_text.h
+///         item TEXT NOT NULL,              -- the other attributes, see varve/store/item_text.h
 ///         position INTEGER NOT NULL,       -- of the item's last write
 ///         PRIMARY KEY ("id", "version")) WITHOUT ROWID;
 ///     CREATE UNIQUE INDEX "accounts~position" ON "accounts" (position);

@@ -1,10 +1,10 @@
 #include "writer.h"
 
-#include "item_text.h"
 #include "log_readers.h"
 
 #include <varve/core/clock.h>
 #include <varve/store/adapter.h>
+#include <varve/store/item_text.h>
 
 #include <exception>
 #include <new>
@@ -48,7 +48,7 @@ Failure current_failure(const Options& options) noexcept {
 
 store::Item parse_stored(const Options& options, const store::Key& key, std::string_view text) {
     try {
-        return parse_item(text);
+        return store::parse_item(text);
     } catch (const CorruptionError& error) {
         throw CorruptionError(to_string(key) + " in the SQLite file " + options.path + ": " + error.what());
     }
@@ -60,7 +60,7 @@ Writer::Writer(const Options& options)
       files_(options.path),
       next_warning_bytes_(warning_bytes),
       next_checkpoint_pages_(checkpoint_pages),
-      queue_([this](CommitQueue::Group& group) { commit(group); }, [this] { tidy(); }) {}
+      queue_([this](store::CommitQueue::Group& group) { commit(group); }, [this] { tidy(); }) {}
 
 std::unique_ptr<Connection> Writer::connect() const {
     auto connection = std::make_unique<Connection>(options_, Connection::Mode::write);
@@ -108,18 +108,18 @@ void Writer::Request::fail(const Failure& failure) noexcept {
     for (store::WriteAnswer& answer : answers) answer = copy();
 }
 
-void Writer::fail(CommitQueue::Group& group, const Failure& failure) noexcept {
+void Writer::fail(store::CommitQueue::Group& group, const Failure& failure) noexcept {
     // Whoever came meanwhile would meet the same state of the world, after waiting as long.
     if (failure.kind == ErrorKind::busy || group.first() == nullptr) {
         while (group.take_any() != nullptr) {
         }
     }
-    for (CommitQueue::Request* member = group.first(); member != nullptr; member = member->next()) {
+    for (store::CommitQueue::Request* member = group.first(); member != nullptr; member = member->next()) {
         static_cast<Request*>(member)->fail(failure);
     }
 }
 
-void Writer::commit(CommitQueue::Group& group) noexcept {
+void Writer::commit(store::CommitQueue::Group& group) noexcept {
     try {
         make_ready();
         const SteadyTime began = Clock::system().steady_now();
@@ -296,7 +296,7 @@ std::string Writer::updated(const PreparedWrite& prepared, const store::Item* cu
     const std::optional<store::Item> item = store::apply(write, current);
     const std::size_t size = store::bytes(write.key, *item);
     if (size > item_bytes_max) throw InvalidError(store::too_large(write.key, size, item_bytes_max));
-    return item_text(*item);
+    return store::item_text(*item);
 }
 
 void Writer::apply(const PreparedWrite& prepared, std::string_view updated) {

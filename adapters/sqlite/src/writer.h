@@ -1,10 +1,10 @@
 #pragma once
 
-#include "commit_queue.h"
 #include "connection.h"
 #include "store_files.h"
 #include "table.h"
 
+#include <varve/store/commit_queue.h>
 #include <varve/store/item_store.h>
 
 #include <atomic>
@@ -46,7 +46,7 @@ class Writer {
     Metrics metrics() const;
 
   private:
-    struct Request : CommitQueue::Request {
+    struct Request : store::CommitQueue::Request {
         std::span<const PreparedWrite> writes;
         bool atomic = false;
         std::vector<store::WriteAnswer> answers = {};  // unless atomic: one per write from the beginning
@@ -60,12 +60,12 @@ class Writer {
     };
 
     // These run in the leader's thread.
-    void commit(CommitQueue::Group& group) noexcept;
+    void commit(store::CommitQueue::Group& group) noexcept;
     /// Throws what keeps this store from being written at all.
     void make_ready();
     /// Moves the rest of the log, while nobody may add to it. Throws if others held the lock for all of busy_timeout.
     void move_rest();
-    static void fail(CommitQueue::Group& group, const Failure& failure) noexcept;
+    static void fail(store::CommitQueue::Group& group, const Failure& failure) noexcept;
     void run(Request& request);
     store::WriteAnswer run_one(const PreparedWrite& prepared);
     void run_atomically(Request& request);
@@ -105,7 +105,7 @@ class Writer {
     std::atomic<std::uint64_t> checkpoints_ = 0;
     std::atomic<std::uint64_t> checkpoints_held_back_ = 0;
 
-    CommitQueue queue_;
+    store::CommitQueue queue_;
 };
 
 /// Bounds of an item, checked again where an Update makes it grow.

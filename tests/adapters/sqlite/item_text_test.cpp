@@ -1,10 +1,9 @@
-#include "item_text.h"
-
 #include "scratch_file.h"
 #include "support/json_cases.h"
 
 #include <varve/core/error.h>
 #include <varve/store/item_store.h>
+#include <varve/store/item_text.h>
 #include <varve/store/open.h>
 
 #include <limits>
@@ -128,14 +127,14 @@ TEST(StoredFormat, names_that_sqlite_would_confuse_stay_apart) {
 TEST(StoredFormat, only_what_is_json_is_read) {
     for (const JsonCase& one : json_cases()) {
         if (one.valid) continue;
-        EXPECT_THROW((void)parse_item("{\"x\":" + one.text + "}"), CorruptionError) << one.text;
+        EXPECT_THROW((void)store::parse_item("{\"x\":" + one.text + "}"), CorruptionError) << one.text;
     }
     using namespace std::string_view_literals;
     for (const std::string_view text :
          {"{}\0garbage"sv, "{}\0"sv, "\xef\xbb\xbf{}"sv, "{\"x\":0.0000000001e-2147483639}"sv, "{\"x\":1.0}"sv}) {
-        EXPECT_THROW((void)parse_item(text), CorruptionError) << text;
+        EXPECT_THROW((void)store::parse_item(text), CorruptionError) << text;
     }
-    EXPECT_EQ(parse_item(R"({"x":-9223372036854775808,"y":-0})"),
+    EXPECT_EQ(store::parse_item(R"({"x":-9223372036854775808,"y":-0})"),
               (store::Item{{"x", std::numeric_limits<std::int64_t>::min()}, {"y", 0}}));
 }
 

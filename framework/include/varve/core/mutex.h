@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -58,6 +59,10 @@ class VARVE_THREAD_ANNOTATION(scoped_lockable) MutexLock {
 
     /// Lets go of the mutex until `condition` is notified. It may return without a reason: ask in a loop.
     void wait(std::condition_variable& condition) { condition.wait(native_); }
+    /// As `wait`, until a moment of the steady clock at the latest. False: the moment has come.
+    bool wait_until(std::condition_variable& condition, std::chrono::steady_clock::time_point moment) {
+        return condition.wait_until(native_, moment) == std::cv_status::no_timeout;
+    }
 
   private:
     std::unique_lock<Native> native_;

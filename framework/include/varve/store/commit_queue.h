@@ -8,21 +8,21 @@
 #include <memory>
 #include <vector>
 
-namespace varve::sqlite {
-
-struct Slot;
-
-/// Gathers the requests of all threads into groups, so that one commit, and one fsync, serves all who wait for it.
+namespace varve::store {
+/// Gathers the requests of all threads into groups, so that one commit, and one flush, serves all who wait for it. For
+/// adapters.
 ///
-/// There is no thread for it: the first caller who finds nobody at work leads. It runs the group, hands the lead to the
-/// first who waits by then, and returns; the members of its group return with it. A single caller thus pays for no
-/// switch of threads, and under load a group is what arrived while the one before was committed.
+/// There is no thread for it: a caller who finds fewer leaders at work than may be leads. It runs a group, hands the
+/// lead to the first who waits by then, and returns; the members of its group return with it. A single caller thus pays
+/// for no switch of threads, and under load a group is what arrived while the one before was committed.
 ///
 /// Requests are linked to each other, so that nothing from the first to the last one's answer needs memory: whoever is
 /// in the queue gets an answer.
 ///
 /// Threads: any.
 class CommitQueue {
+    struct Place;
+
   public:
     /// What a caller wants done; lives on its stack while it waits.
     struct Request {
@@ -33,13 +33,13 @@ class CommitQueue {
       private:
         friend class CommitQueue;
         Request* next_ = nullptr;
-        Slot* slot_ = nullptr;
+        Place* place_ = nullptr;
     };
 
     /// The requests that one commit takes along.
     class Group {
       public:
-        /// Takes the next request, nullptr if nobody else waits or the group is large enough. Never nullptr at first.
+        /// Takes the next request, the leader's own at first; nullptr if nobody else waits or the group is large enough.
         Request* take();
         /// As `take`, without an end to the group.
         Request* take_any();
@@ -48,9 +48,10 @@ class CommitQueue {
 
       private:
         friend class CommitQueue;
-        explicit Group(CommitQueue& queue) : queue_(queue) {}
+        Group(CommitQueue& queue, Request& own) : queue_(queue), own_(own) {}
 
         CommitQueue& queue_;
+        Request& own_;
         std::size_t cost_ = 0;
         Request* first_ = nullptr;
         Request* last_ = nullptr;
@@ -58,25 +59,27 @@ class CommitQueue {
 
     /// `commit` runs a group, at least its first request, and leaves its outcome in each that it took. `tidy` runs
     /// after the answers went out and beside the next group's commit, for work that no other caller should wait for; it
-    /// may run several times at once. Neither may throw.
-    CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy);
+    /// may run several times at once. Neither may throw. `leaders_max`: groups that may be committed at once.
+    CommitQueue(std::function<void(Group&)> commit, std::function<void()> tidy, std::size_t leaders_max = 1);
     ~CommitQueue();
 
     /// Returns when `request` has its outcome. Throws std::bad_alloc only before it is queued.
     void run(Request& request);
 
   private:
-    void lead(const Request& own) noexcept;
+    void lead(Request& own) noexcept;
+    Request* next_waiting() VARVE_REQUIRES(mutex_);
 
     const std::function<void(Group&)> commit_;
     const std::function<void()> tidy_;
+    const std::size_t leaders_max_;
 
     Mutex mutex_;
     Request* first_waiting_ VARVE_GUARDED_BY(mutex_) = nullptr;
     Request* last_waiting_ VARVE_GUARDED_BY(mutex_) = nullptr;
-    std::vector<std::unique_ptr<Slot>> slots_ VARVE_GUARDED_BY(mutex_);
-    std::vector<Slot*> free_slots_ VARVE_GUARDED_BY(mutex_);  // has room for all slots
-    bool led_ VARVE_GUARDED_BY(mutex_) = false;
+    std::vector<std::unique_ptr<Place>> places_ VARVE_GUARDED_BY(mutex_);
+    std::vector<Place*> free_places_ VARVE_GUARDED_BY(mutex_);  // has room for all of them
+    std::size_t leaders_ VARVE_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace varve::sqlite
+}  // namespace varve::store

@@ -1,9 +1,7 @@
 #define RAPIDJSON_SSE2 1
-#include "item_text.h"
-
 #include <varve/core/error.h>
 #include <varve/store/base64.h>
-#include <varve/store/item_store.h>
+#include <varve/store/item_text.h>
 
 #include <charconv>
 
@@ -12,10 +10,35 @@
 #include <rapidjson/stringbuffer.h>
 #include <rapidjson/writer.h>
 
-namespace varve::sqlite {
+namespace varve::store {
 namespace {
 
-constexpr std::string_view bytes_name = "$bytes";
+constexpr std::string_view base64_name = "$bytes";
+constexpr std::string_view hex_name = "$hex";
+
+std::string hex(const Bytes& bytes) {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string text;
+    text.reserve(2 * bytes.size());
+    for (const std::byte byte : bytes) {
+        text += digits[std::to_integer<unsigned>(byte) >> 4];
+        text += digits[std::to_integer<unsigned>(byte) & 15];
+    }
+    return text;
+}
+
+std::optional<Bytes> parse_hex(std::string_view text) {
+    if (text.size() % 2 != 0) return std::nullopt;
+    Bytes bytes(text.size() / 2);
+    const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const int high = digit(text[2 * i]);
+        const int low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0) return std::nullopt;
+        bytes[i] = static_cast<std::byte>(high * 16 + low);
+    }
+    return bytes;
+}
 
 using JsonWriter = rapidjson::Writer<rapidjson::StringBuffer>;
 
@@ -26,7 +49,7 @@ void write_string(JsonWriter& writer, std::string_view text) {
 /// Fills an item from the events of the reader; false stops the reader where the text leaves the grammar.
 class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   public:
-    explicit Builder(store::Item& item) : item_(item) {}
+    explicit Builder(Item& item) : item_(item) {}
 
     bool Default() { return false; }
     bool RawNumber(const char* digits, rapidjson::SizeType size, bool) {
@@ -37,8 +60,8 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
     bool String(const char* text, rapidjson::SizeType size, bool) {
         if (has_lone_surrogate({text, size})) return false;
         if (place_ == Place::value) return add(std::string(text, size));
-        if (place_ != Place::base64) return false;
-        auto bytes = store::parse_base64({text, size});
+        if (place_ != Place::bytes) return false;
+        auto bytes = is_hex_ ? parse_hex({text, size}) : parse_base64({text, size});
         if (!bytes) return false;
         place_ = Place::bytes_end;
         return emplace(*std::move(bytes));
@@ -50,8 +73,10 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
             place_ = Place::value;
             return true;
         }
-        if (place_ != Place::bytes_name || std::string_view(text, size) != bytes_name) return false;
-        place_ = Place::base64;
+        const std::string_view name{text, size};
+        is_hex_ = name == hex_name;
+        if (place_ != Place::bytes_name || !(is_hex_ || name == base64_name)) return false;
+        place_ = Place::bytes;
         return true;
     }
     bool StartObject() {
@@ -84,7 +109,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
         return false;
     }
 
-    enum class Place { begin, name, value, bytes_name, base64, bytes_end, end };
+    enum class Place { begin, name, value, bytes_name, bytes, bytes_end, end };
 
     template <class T>
     bool add(T value) {
@@ -99,14 +124,15 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
         return item_.size() != size;
     }
 
-    store::Item& item_;
+    Item& item_;
     Place place_ = Place::begin;
+    bool is_hex_ = false;
     std::string name_;
 };
 
 }  // namespace
 
-std::string item_text(const store::Item& item) {
+std::string item_text(const Item& item, BytesText bytes) {
     rapidjson::StringBuffer buffer;
     JsonWriter writer{buffer};
     writer.StartObject();
@@ -118,8 +144,9 @@ std::string item_text(const store::Item& item) {
             writer.Int64(*number);
         } else {
             writer.StartObject();
-            write_string(writer, bytes_name);
-            write_string(writer, store::base64(std::get<store::Bytes>(value)));
+            const Bytes& raw = std::get<Bytes>(value);
+            write_string(writer, bytes == BytesText::hex ? hex_name : base64_name);
+            write_string(writer, bytes == BytesText::hex ? hex(raw) : base64(raw));
             writer.EndObject();
         }
     }
@@ -127,13 +154,13 @@ std::string item_text(const store::Item& item) {
     return {buffer.GetString(), buffer.GetSize()};
 }
 
-store::Item parse_item(std::string_view text) {
+Item parse_item(std::string_view text) {
     // The reader unescapes in place, which spares a copy of every string; so it gets a copy of the whole. It looks at
     // 16 bytes at once, the last of them beyond the end.
     std::string copy;
     copy.reserve(text.size() + 16);
     copy = text;
-    store::Item item;
+    Item item;
     Builder builder{item};
     rapidjson::InsituStringStream stream{copy.data()};
     rapidjson::Reader reader;
@@ -156,4 +183,4 @@ store::Item parse_item(std::string_view text) {
     return item;
 }
 
-}  // namespace varve::sqlite
+}  // namespace varve::store

@@ -1,0 +1,285 @@
+#include "connection.h"
+
+#include "errors.h"
+
+#include <varve/core/clock.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include <libpq-fe.h>
+#include <poll.h>
+
+namespace varve::postgres {
+namespace {
+
+constexpr int least_version = 130000;
+
+/// Waits for a socket until a moment. False: the moment came first.
+bool poll_until(int socket, short events, SteadyTime until) {
+    for (;;) {
+        const Duration left = until - Clock::system().steady_now();
+        const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::max(left, Duration::zero())).count();
+        pollfd one{.fd = socket, .events = events, .revents = 0};
+        const int ready = poll(&one, 1, static_cast<int>(std::min<std::int64_t>(ms, 3'600'000)));
+        if (ready > 0) return true;
+        if (ready < 0 && errno != EINTR) return true;  // libpq will say what is wrong
+        if (Clock::system().steady_now() >= until) return false;
+    }
+}
+
+std::string in_seconds(std::chrono::milliseconds time) {
+    return to_string(Duration{time});
+}
+
+}  // namespace
+
+void Result::Clear::operator()(pg_result* result) const {
+    PQclear(result);
+}
+
+int Result::rows() const {
+    return PQntuples(result_.get());
+}
+
+bool Result::is_null(int row, int column) const {
+    return PQgetisnull(result_.get(), row, column) != 0;
+}
+
+std::string_view Result::text(int row, int column) const {
+    return {PQgetvalue(result_.get(), row, column), static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+std::int64_t Result::integer(int row, int column) const {
+    const std::string_view digits = text(row, column);
+    std::int64_t number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return number;
+}
+
+void Connection::Close::operator()(pg_conn* connection) const {
+    PQfinish(connection);
+}
+
+Connection::Connection(const Options& options) : options_(options), where_("the PostgreSQL database") {
+    connect();
+    check_server();
+}
+
+Connection::~Connection() {
+    // PQfinish would say goodbye to the server in its parent's name.
+    if (process_.is_another()) abandon(std::move(connection_));
+}
+
+void Connection::connect() {
+    // "dbname" may hold a whole URI, which the later ones then go beyond.
+    const char* const names[] = {"dbname", "client_encoding", "fallback_application_name", nullptr};
+    const char* const values[] = {options_.connection.c_str(), "UTF8", "varve", nullptr};
+    connection_.reset(PQconnectStartParams(names, values, 1));
+    if (!connection_) throw std::bad_alloc{};
+    const auto fail = [&](std::string_view message) {
+        const ErrorRule rule = rule_for_connecting(message);
+        std::string text = "no connection to " + where_ + ": " + std::string{one_line(message)};
+        if (!rule.advice.empty()) text += "; " + std::string{rule.advice};
+        raise({.kind = rule.kind, .in_doubt = false, .message = std::move(text)});
+    };
+    if (PQstatus(connection_.get()) == CONNECTION_BAD) fail(PQerrorMessage(connection_.get()));
+    where_ += " " + std::string{PQdb(connection_.get())};
+    const SteadyTime until = Clock::system().until(options_.timeout);
+    for (PostgresPollingStatusType state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK;) {
+        if (state == PGRES_POLLING_FAILED) fail(PQerrorMessage(connection_.get()));
+        const short events = state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
+        if (!poll_until(PQsocket(connection_.get()), events, until)) {
+            throw UnavailableError("no connection to " + where_ + " within " + in_seconds(options_.timeout));
+        }
+        state = PQconnectPoll(connection_.get());
+    }
+    where_ += " on " + std::string{PQhost(connection_.get())} + ":" + PQport(connection_.get());
+    PQsetnonblocking(connection_.get(), 1);
+    PQenterPipelineMode(connection_.get());
+    PQsetNoticeProcessor(
+        connection_.get(), [](void*, const char*) {}, nullptr);
+}
+
+void Connection::check_server() {
+    // Scans and joins of whole tables are what a plan falls for that was made for any parameters.
+    static const std::string settings =
+        "SELECT set_config('lock_timeout', $1, false), set_config('default_transaction_isolation', 'read committed', "
+        "false), set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false), "
+        "set_config('enable_mergejoin', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false), "
+        "set_config('jit', 'off', false), set_config('synchronous_commit', CASE WHEN $2 = '' THEN "
+        "current_setting('synchronous_commit') ELSE $2 END, false), set_config('DateStyle', 'ISO', false)";
+    static const std::string state =
+        "SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('fsync'), "
+        "current_setting('synchronous_commit'), pg_is_in_recovery()";
+    read(settings, Parameters{}
+                       .add(std::to_string(options_.lock_timeout.count()))
+                       .add(options_.accept_asynchronous_commit ? "off" : ""));
+    const Result row = read(state);
+    if (row.integer(0, 0) < least_version) {
+        throw ConfigError(where_ + " is of version " + PQparameterStatus(connection_.get(), "server_version") +
+                          "; the store needs 13 or later");
+    }
+    if (row.text(0, 1) != "UTF8") {
+        throw ConfigError(where_ + " is in " + std::string{row.text(0, 1)} +
+                          "; the store needs one in UTF-8: createdb --encoding=UTF8 --template=template0");
+    }
+    if (row.text(0, 2) == "off" && !options_.accept_fsync_off) {
+        throw ConfigError("the server of " + where_ +
+                          " runs with fsync=off, and loses what it has acknowledged when its machine dies; set it to "
+                          "on, or say fsync=off in the URL, too");
+    }
+    if (row.text(0, 3) == "off" && !options_.accept_asynchronous_commit) {
+        throw ConfigError("the server of " + where_ +
+                          " runs with synchronous_commit=off, and loses what it has acknowledged when it dies; set it "
+                          "to on for this role, or say synchronous_commit=off in the URL, too");
+    }
+    if (row.text(0, 4) == "t") {
+        raise({.kind = ErrorKind::read_only,
+               .in_doubt = false,
+               .message = where_ + " is a standby: " + std::string{rule_for("25006").advice}});
+    }
+}
+
+bool Connection::is_usable() {
+    if (is_broken_ || process_.is_another()) return false;
+    // What comes unasked is the server's farewell.
+    pollfd one{.fd = PQsocket(connection_.get()), .events = POLLIN, .revents = 0};
+    return poll(&one, 1, 0) == 0;
+}
+
+std::optional<Result> Connection::next(SteadyTime until) {
+    pg_conn* const connection = connection_.get();
+    while (PQisBusy(connection) != 0) {
+        // Where one of these fails, libpq gives a result that says so.
+        const int unsent = PQflush(connection);
+        if (unsent >= 0) {
+            const auto events = static_cast<short>(POLLIN | (unsent > 0 ? POLLOUT : 0));
+            if (!poll_until(PQsocket(connection), events, until)) return std::nullopt;
+        }
+        static_cast<void>(PQconsumeInput(connection));
+    }
+    return Result{PQgetResult(connection)};
+}
+
+Failure Connection::no_answer(std::string_view why) const {
+    return {.kind = ErrorKind::unavailable,
+            .in_doubt = false,
+            .message = "no answer from " + where_ + ": " + std::string{why}};
+}
+
+Failure Connection::failure_of(const Result& result) const {
+    const char* const state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
+    if (state == nullptr) return no_answer(one_line(PQerrorMessage(connection_.get())));
+    const ErrorRule& rule = rule_for(state);
+    const char* const said = PQresultErrorField(result.get(), PG_DIAG_MESSAGE_PRIMARY);
+    std::string text = where_ + " says: " + (said == nullptr ? "" : said) + " (SQLSTATE " + state + ")";
+    if (!rule.advice.empty()) text += "; " + std::string{rule.advice};
+    return {.kind = rule.kind, .in_doubt = false, .message = std::move(text)};
+}
+
+bool Connection::send(const Statement& statement, std::vector<Step>& steps) {
+    const Parameters& parameters = statement.parameters;
+    const auto count = static_cast<int>(parameters.size());
+    std::vector<const char*> values;
+    std::vector<int> lengths;
+    for (const std::string& value : parameters.values()) {
+        values.push_back(value.c_str());
+        lengths.push_back(static_cast<int>(value.size()));
+    }
+    if (statement.is_run_once) {
+        steps.push_back({});
+        return PQsendQueryParams(connection_.get(), statement.sql.c_str(), count, nullptr, values.data(),
+                                 lengths.data(), parameters.formats().data(), 0) == 1;
+    }
+    const auto [entry, is_new] = prepared_.try_emplace(statement.sql);
+    if (is_new) {
+        entry->second = "varve" + std::to_string(prepared_.size());
+        steps.push_back({.is_preparation = true, .sql = &statement.sql});
+        if (PQsendPrepare(connection_.get(), entry->second.c_str(), statement.sql.c_str(), 0, nullptr) != 1)
+            return false;
+    }
+    steps.push_back({});
+    return PQsendQueryPrepared(connection_.get(), entry->second.c_str(), count, values.data(), lengths.data(),
+                               parameters.formats().data(), 0) == 1;
+}
+
+Outcome Connection::run(std::span<const Statement> statements) {
+    Outcome outcome;
+    outcome.results.reserve(statements.size());
+    is_broken_ = true;  // until the server has answered all of it
+    std::vector<Step> steps;
+    for (const Statement& statement : statements) {
+        if (!send(statement, steps)) outcome.failure = no_answer(one_line(PQerrorMessage(connection_.get())));
+    }
+    if (PQpipelineSync(connection_.get()) != 1 && !outcome.failure)
+        outcome.failure = no_answer(one_line(PQerrorMessage(connection_.get())));
+    outcome.is_lost = outcome.failure.has_value();
+    // Without its end the server takes it for no transaction, and forgets it with the connection.
+    if (!outcome.failure) receive(outcome, steps);
+    return outcome;
+}
+
+void Connection::receive(Outcome& outcome, std::span<const Step> steps) {
+    const auto in_doubt = [&](Failure failure) {
+        failure.kind = ErrorKind::in_doubt;
+        failure.in_doubt = true;
+        failure.message += "; the commit may or may not take effect, read to learn which";
+        outcome.failure = std::move(failure);
+    };
+    const SteadyTime until = Clock::system().until(options_.timeout);
+    const auto is_lost = [&] { return PQstatus(connection_.get()) == CONNECTION_BAD; };
+    for (const Step& step : steps) {
+        std::optional<Result> result = next(until);
+        if (!result) return in_doubt(no_answer("none within " + in_seconds(options_.timeout)));
+        const ExecStatusType status = PQresultStatus(result->get());
+        if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+            if (!step.is_preparation) outcome.results.push_back(*std::move(result));
+        } else {
+            if (step.is_preparation) prepared_.erase(*step.sql);
+            if (!outcome.failure) {
+                // An error of one of the statements has kept the server from committing, whatever happens later.
+                const char* const state = PQresultErrorField(result->get(), PG_DIAG_SQLSTATE);
+                if (state == nullptr) {
+                    outcome.is_lost = true;
+                    return in_doubt(failure_of(*result));
+                }
+                outcome.failure = failure_of(*result);
+                outcome.worth_repeating = rule_for(state).repeated;
+            }
+            if (is_lost()) return;
+        }
+        do {  // to the end of this statement's
+            result = next(until);
+        } while (result && *result);
+    }
+    for (;;) {
+        const std::optional<Result> result = next(until);
+        if (!result) {
+            if (!outcome.failure) in_doubt(no_answer("none within " + in_seconds(options_.timeout)));
+            return;
+        }
+        if (PQresultStatus(result->get()) == PGRES_PIPELINE_SYNC) break;
+        if (outcome.failure && is_lost()) return;
+        if (!*result || outcome.failure) continue;
+        const char* const state = PQresultErrorField(result->get(), PG_DIAG_SQLSTATE);
+        const char* const severity = PQresultErrorField(result->get(), PG_DIAG_SEVERITY_NONLOCALIZED);
+        // A plain error while it commits undoes all of it; whatever ends the session may come after the commit.
+        if (state == nullptr || severity == nullptr || std::string_view{severity} != "ERROR")
+            return in_doubt(failure_of(*result));
+        outcome.failure = failure_of(*result);
+        outcome.worth_repeating = rule_for(state).repeated;
+    }
+    is_broken_ = false;
+}
+
+Result Connection::read(const std::string& sql, Parameters parameters) {
+    const Statement statement{sql, std::move(parameters)};
+    Outcome outcome = run({&statement, 1});
+    if (outcome.failure) raise_certain(*std::move(outcome.failure));
+    return std::move(outcome.results.front());
+}
+
+}  // namespace varve::postgres

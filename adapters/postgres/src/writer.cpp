@@ -1,0 +1,214 @@
+#include "writer.h"
+
+#include <varve/core/clock.h>
+#include <varve/core/retry.h>
+#include <varve/store/adapter.h>
+#include <varve/store/item_text.h>
+
+#include <exception>
+#include <new>
+
+namespace varve::postgres {
+namespace {
+
+constexpr std::size_t writers = 2;
+// Of two that fail by each other one has got through; many may stand in line.
+constexpr unsigned attempts_max = 20;
+
+/// What an answer is until it is given.
+Failure unanswered() noexcept {
+    return {.kind = ErrorKind::in_doubt, .in_doubt = true, .message = {}};
+}
+
+/// Of the exception being handled, before anything was sent. Without memory for more it is brief.
+Failure current_failure() noexcept {
+    Failure failure{.kind = ErrorKind::unavailable, .in_doubt = false, .message = {}};
+    try {
+        try {
+            throw;
+        } catch (const Error& error) {
+            failure = {.kind = error.kind(), .in_doubt = error.in_doubt(), .message = error.what()};
+        } catch (const std::bad_alloc&) {
+            failure.message = "no memory is left to write to the PostgreSQL database";
+        } catch (const std::exception& error) {
+            failure.message = std::string{"no write to the PostgreSQL database: "} + error.what();
+        }
+    } catch (const std::bad_alloc&) {
+        failure.message = "out of memory";  // so short that it needs none
+    }
+    return failure;
+}
+
+}  // namespace
+
+store::Item parse_stored(const store::Key& key, std::string_view text) {
+    try {
+        return store::parse_item(text);
+    } catch (const CorruptionError& error) {
+        throw CorruptionError(to_string(key) + " in the PostgreSQL database: " + error.what());
+    }
+}
+
+Writer::Writer(const Options& options, std::string space)
+    : options_(options),
+      space_(std::move(space)),
+      lock_(lock_sql(space_)),
+      connections_(options, writers),
+      queue_([this](store::CommitQueue::Group& group) { commit(group); }, [] {}, writers) {}
+
+std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> writes) {
+    if (writes.empty()) return {};
+    Request request;
+    request.cost = writes.size();
+    request.writes = writes;
+    request.answers.assign(writes.size(), unanswered());
+    queue_.run(request);
+    return std::move(request.answers);
+}
+
+store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writes) {
+    if (writes.empty()) return store::Applied{};
+    Request request;
+    request.cost = writes.size();
+    request.writes = writes;
+    request.atomic = true;
+    request.atomic_answer = unanswered();
+    queue_.run(request);
+    return std::move(request.atomic_answer);
+}
+
+void Writer::Request::fail(const Failure& failure) noexcept {
+    const auto copy = [&]() noexcept {
+        Failure own{.kind = failure.kind, .in_doubt = failure.in_doubt, .message = {}};
+        try {
+            own.message = failure.message;
+        } catch (const std::bad_alloc&) {
+            own.message = "out of memory";
+        }
+        return own;
+    };
+    atomic_answer = copy();
+    for (store::WriteAnswer& answer : answers) answer = copy();
+}
+
+void Writer::commit(store::CommitQueue::Group& group) noexcept {
+    const auto fail = [&](const Failure& failure) {
+        for (auto* member = group.first(); member != nullptr; member = member->next())
+            static_cast<Request*>(member)->fail(failure);
+    };
+    try {
+        std::vector<Request*> requests;
+        while (auto* const request = group.take()) requests.push_back(static_cast<Request*>(request));
+        run(requests);
+    } catch (const std::bad_alloc&) {
+        fail(unanswered());
+    } catch (...) {
+        fail(current_failure());
+    }
+}
+
+std::vector<Writer::Members> Writer::rounds_of(std::span<Request* const> requests) {
+    std::vector<Members> rounds(1);
+    for (Request* const request : requests) {
+        if (!rounds.back().round.has_room_for(request->writes)) rounds.emplace_back();
+        rounds.back().round.add(request->writes, request->atomic);
+        rounds.back().requests.push_back(request);
+    }
+    return rounds;
+}
+
+void Writer::run(std::span<Request* const> requests) {
+    const std::vector<Members> rounds = rounds_of(requests);
+    const Outcome outcome = run(rounds);
+    if (!outcome.failure) {
+        for (std::size_t i = 0; i < rounds.size(); ++i) answer(rounds[i], outcome.results[i + 1]);
+        return;
+    }
+    if (outcome.failure->kind == ErrorKind::invalid && requests.size() > 1) {
+        // One of them has something that the server cannot take; it is no reason to refuse the others.
+        for (Request* const request : requests) run({&request, 1});
+        return;
+    }
+    for (Request* const request : requests) request->fail(*outcome.failure);
+}
+
+Outcome Writer::run(std::span<const Members> rounds) {
+    std::map<std::string_view, bool> names;
+    for (const Members& members : rounds) {
+        for (const Table* const table : members.round.tables()) names.emplace(table->schema().name, true);
+    }
+    const auto statements = [&] {
+        std::vector<Statement> all;
+        Array locked{Array::Type::text};
+        for (const auto& [name, is_locked] : names) locked.add(name);
+        all.push_back({lock_, Parameters{}.add(std::move(locked))});
+        for (const Members& members : rounds)
+            all.push_back({statement(members.round.tables()), members.round.parameters()});
+        return all;
+    }();
+    RetryPolicy policy;
+    policy.attempts_max = attempts_max;
+    policy.time_max = options_.lock_timeout;
+    Backoff backoff{policy, options_.runtime};
+    for (;;) {
+        Pool::Lease connection{connections_};
+        Outcome outcome = connection->run(statements);
+        if (!outcome.worth_repeating || !backoff.next()) return outcome;
+    }
+}
+
+void Writer::answer(const Members& members, const Result& refused) {
+    // Those that are not among the refused have been applied.
+    std::vector<store::WriteAnswer*> answers;
+    std::vector<std::pair<Request*, std::size_t>> writes;
+    for (Request* const request : members.requests) {
+        request->atomic_answer = store::Applied{};
+        for (std::size_t i = 0; i < request->writes.size(); ++i) {
+            writes.emplace_back(request, i);
+            if (!request->atomic) request->answers[i] = store::Applied{};
+        }
+    }
+    for (int row = 0; row < refused.rows(); ++row) {
+        const auto [request, index] = writes.at(static_cast<std::size_t>(refused.integer(row, 0)));
+        const store::Key& key = request->writes[index].write->key;
+        std::optional<Failure> failure;
+        std::optional<store::Item> current;
+        if (refused.integer(row, 1) == static_cast<int>(Round::Verdict::too_large)) {
+            failure = Failure{.kind = ErrorKind::invalid,
+                              .in_doubt = false,
+                              .message = "the update lets the item " + to_string(key) + " grow beyond " +
+                                         std::to_string(item_bytes_max) + " bytes"};
+        } else {
+            try {
+                if (!refused.is_null(row, 2)) current = parse_stored(key, refused.text(row, 2));
+            } catch (const CorruptionError& error) {
+                failure = Failure{.kind = error.kind(), .in_doubt = false, .message = error.what()};
+            }
+        }
+        if (!request->atomic) {
+            if (failure) {
+                request->answers[index] = *std::move(failure);
+            } else {
+                request->answers[index] = store::Refused{std::move(current)};
+            }
+            continue;
+        }
+        if (std::holds_alternative<Failure>(request->atomic_answer)) continue;
+        if (failure) {
+            request->atomic_answer = *std::move(failure);
+            continue;
+        }
+        auto* const batch = std::get_if<store::RefusedBatch>(&request->atomic_answer);
+        store::RefusedBatch& all = batch != nullptr ? *batch : request->atomic_answer.emplace<store::RefusedBatch>();
+        all.refused.push_back({.index = index, .current = std::move(current)});
+    }
+}
+
+const std::string& Writer::statement(std::span<const Table* const> tables) {
+    const MutexLock lock{mutex_};
+    const auto [entry, is_new] = statements_.try_emplace({tables.begin(), tables.end()});
+    if (entry->second.empty()) entry->second = round_sql(space_, tables);
+    return entry->second;
+}
+
+}  // namespace varve::postgres
