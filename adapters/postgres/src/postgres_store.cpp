@@ -144,8 +144,8 @@ void take(const AskedTable& asked, const Result& rows, std::span<const store::Ke
 PostgresStore::PostgresStore(Options options)
     : options_(checked(std::move(options))),
       space_(quoted_name(options_.schema)),
-      find_("SELECT partition_attribute, sort_attribute, sort_type, expiry_attribute FROM " + space_ +
-            ".varve_tables WHERE name = $1"),
+      columns_("SELECT name, partition_attribute, sort_attribute, sort_type, expiry_attribute FROM " + space_ +
+               ".varve_tables"),
       readers_(options_, options_.connections),
       writer_(options_, space_) {
     const Pool::Lease first{readers_};  // whether it can be reached at all
@@ -175,20 +175,28 @@ const Table& PostgresStore::table(const std::string& name) {
     return remember(*std::move(stored));
 }
 
-std::optional<Table> PostgresStore::find_table(Connection& connection, const std::string& name) {
+bool PostgresStore::has_catalogue(Connection& connection) const {
     static const std::string is_there = "SELECT to_regclass($1) IS NOT NULL";
-    if (connection.read(is_there, Parameters{}.add(space_ + ".varve_tables")).text(0, 0) != "t") return std::nullopt;
-    const Result row = connection.read(find_, Parameters{}.add(name));
+    return connection.read(is_there, Parameters{}.add(space_ + ".varve_tables")).text(0, 0) == "t";
+}
+
+std::optional<Table> PostgresStore::find_table(Connection& connection, const std::string& name) {
+    if (!has_catalogue(connection)) return std::nullopt;
+    const Result row = connection.read(columns_ + " WHERE name = $1", Parameters{}.add(name));
     if (row.rows() == 0) return std::nullopt;
-    store::TableSchema schema{.name = name,
-                              .partition_attribute = std::string{row.text(0, 0)},
-                              .sort_attribute = std::string{row.text(0, 1)},
-                              .expiry_attribute = std::string{row.text(0, 3)}};
+    return described_table(row, 0);
+}
+
+Table PostgresStore::described_table(const Result& rows, int row) const {
+    store::TableSchema schema{.name = std::string{rows.text(row, 0)},
+                              .partition_attribute = std::string{rows.text(row, 1)},
+                              .sort_attribute = std::string{rows.text(row, 2)},
+                              .expiry_attribute = std::string{rows.text(row, 4)}};
     static constexpr std::string_view words[] = {"none", "integer", "text"};
-    const auto* const type = std::ranges::find(words, row.text(0, 2));
+    const auto* const type = std::ranges::find(words, rows.text(row, 3));
     if (type == std::end(words)) {
         throw CorruptionError("varve_tables of schema " + options_.schema + " has an unknown sort type for table '" +
-                              name + "': " + std::string{row.text(0, 2)});
+                              schema.name + "': " + std::string{rows.text(row, 3)});
     }
     schema.sort = static_cast<store::SortType>(type - std::begin(words));
     return Table{space_, std::move(schema)};
@@ -372,18 +380,27 @@ std::shared_ptr<store::ItemStore> open(const Options& options) {
     return std::make_shared<PostgresStore>(options);
 }
 
-std::string ddl(std::string_view schema, std::span<const store::TableSchema> tables, std::string_view role) {
-    check_schema_name(schema);
-    const std::string space = quoted_name(schema);
-    std::string sql = "CREATE SCHEMA IF NOT EXISTS " + space + ";\n" + catalogue_creation(space) + ";\n";
-    for (const store::TableSchema& table : tables) {
-        check(table);
-        for (const std::string& one : Table{space, table}.creation()) sql += one + ";\n";
+std::string PostgresStore::ddl(std::string_view role) {
+    std::string sql = "CREATE SCHEMA IF NOT EXISTS " + space_ + ";\n" + catalogue_creation(space_) + ";\n";
+    Pool::Lease connection{readers_};
+    if (!has_catalogue(*connection)) {
+        throw InvalidError("schema " + options_.schema + " of " + connection->where() +
+                           " has no tables yet; run the application on it once, then ask again");
+    }
+    const Result rows = connection->read(columns_ + " ORDER BY name");
+    for (int row = 0; row < rows.rows(); ++row) {
+        for (const std::string& statement : described_table(rows, row).creation()) sql += statement + ";\n";
     }
     if (role.empty()) return sql;
-    return sql + "GRANT USAGE ON SCHEMA " + space + " TO " + quoted_name(role) +
-           ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + space + " TO " + quoted_name(role) +
+    return sql + "GRANT USAGE ON SCHEMA " + space_ + " TO " + quoted_name(role) +
+           ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + space_ + " TO " + quoted_name(role) +
            ";\n";
+}
+
+std::string ddl(store::ItemStore& store, std::string_view role) {
+    auto* const postgres = dynamic_cast<PostgresStore*>(&store);
+    if (postgres == nullptr) throw InvalidError("postgres::ddl is for a store in PostgreSQL; this is another one");
+    return postgres->ddl(role);
 }
 
 }  // namespace varve::postgres

@@ -32,11 +32,17 @@ class PostgresStore final : public store::ItemStore {
     store::Position last_change(const std::string& table) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
 
+    /// As postgres::ddl.
+    std::string ddl(std::string_view role);
+
   private:
     /// Throws InvalidError if nobody ensured it.
     const Table& table(const std::string& name);
     const Table& remember(Table table);
+    bool has_catalogue(Connection& connection) const;
     std::optional<Table> find_table(Connection& connection, const std::string& name);
+    /// By a row of `columns_`. Throws CorruptionError.
+    Table described_table(const Result& rows, int row) const;
     void create(Connection& connection, const Table& table);
     /// The results of statements that only read: on another connection if one is lost.
     std::vector<Result> run(std::span<const Statement> statements);
@@ -45,7 +51,7 @@ class PostgresStore final : public store::ItemStore {
 
     const Options options_;
     const std::string space_;  // the schema's name, quoted
-    const std::string find_;
+    const std::string columns_;  // what the catalogue says of all tables
     Pool readers_;
     Writer writer_;
 

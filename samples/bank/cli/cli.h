@@ -36,6 +36,7 @@ void add_follow_command(CLI::App& app, Cli& cli);
 void add_projections_command(CLI::App& app, Cli& cli);
 void add_load_commands(CLI::App& app, Cli& cli);
 void add_backup_command(CLI::App& app, Cli& cli);
+void add_sql_command(CLI::App& app, Cli& cli);
 void add_demo_command(CLI::App& app, Cli& cli);
 void add_completion_command(CLI::App& app, Cli& cli);
 

@@ -94,6 +94,7 @@ int run(int argc, char** argv) {
     add_projections_command(app, cli);
     add_load_commands(app, cli);
     add_backup_command(app, cli);
+    add_sql_command(app, cli);
     add_demo_command(app, cli);
     add_completion_command(app, cli);
     try {

@@ -119,12 +119,21 @@ TEST(StoredInPostgres, two_schemas_of_one_database_know_nothing_of_each_other) {
 TEST(StoredInPostgres, what_ddl_says_by_hand_is_all_that_a_role_with_its_grants_needs) {
     const std::string url = fresh_url(shared_server());
     const std::string schema = schema_of(url);
+    const auto tried = varve::open(url);
+    try {
+        (void)ddl(*tried);
+        ADD_FAILURE() << "nothing is there yet";
+    } catch (const InvalidError& error) {
+        EXPECT_NE(std::string{error.what()}.find("has no tables yet"), std::string::npos) << error.what();
+    }
     const std::vector<TableSchema> tables{accounts, notes};
-    ForeignClient client = shared_server().client();
-    client.run("CREATE ROLE " + schema + "_app LOGIN");
-    for (int i = 0; i < 2; ++i) client.run(ddl(schema, tables, schema + "_app"));  // twice does no harm
-    const std::string as_app = shared_server().url("postgres", schema + "_app") + "?tables=expect&schema=" + schema;
-    const auto store = varve::open(as_app);
+    for (const TableSchema& table : tables) tried->ensure_table(table);
+    shared_server().client().run("CREATE ROLE " + schema + "_app LOGIN");
+    shared_server().client().run("CREATE DATABASE production");
+    ForeignClient owner{shared_server().url("production")};
+    for (int i = 0; i < 2; ++i) owner.run(ddl(*tried, schema + "_app"));  // twice does no harm
+    const std::string as_app = shared_server().url("production", schema + "_app") + "?schema=" + schema;
+    const auto store = varve::open(as_app + "&tables=expect");
     for (const TableSchema& table : tables) store->ensure_table(table);
     ASSERT_TRUE(is_applied(write_one(*store, {account("alice", 1), Put{{{"x", 1}}}})));
     const std::vector<Write> both{{account("alice", 1), store::Update{{{"x", 2}}, {}}, store::equals("x", 1)},
@@ -140,7 +149,7 @@ TEST(StoredInPostgres, what_ddl_says_by_hand_is_all_that_a_role_with_its_grants_
         EXPECT_NE(std::string{error.what()}.find("postgres::ddl"), std::string::npos) << error.what();
     }
     // With the right to create nothing, it says so.
-    const auto creating = varve::open(shared_server().url("postgres", schema + "_app") + "?schema=" + schema);
+    const auto creating = varve::open(as_app);
     try {
         creating->ensure_table({.name = "others", .partition_attribute = "id"});
         ADD_FAILURE() << "a table was created without the right to";

@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,7 +12,7 @@ namespace varve::postgres {
 
 enum class Tables {
     create,  ///< schema and tables that are missing are created
-    expect,  ///< a missing one is a ConfigError; `ddl` says what to apply by hand
+    expect,  ///< a missing one is a ConfigError; `ddl` gives what to apply by hand
 };
 
 struct Options {
@@ -48,9 +47,11 @@ struct Options {
 /// Threads: as every ItemStore. It starts none of its own.
 std::shared_ptr<store::ItemStore> open(const Options& options);
 
-/// The SQL that creates `schema` and what the store keeps of `tables`, for those who apply it by hand; it does nothing
-/// where all of it is there. Throws InvalidError (a table or a schema with a bad name). The role that then runs the
-/// application needs no more than the grants at its end, to `role` unless that is empty.
-std::string ddl(std::string_view schema, std::span<const store::TableSchema> tables, std::string_view role = {});
+/// The SQL that creates this store's schema and all its tables, without what is in them, for those who apply it by hand
+/// to another database: a store in which an application has been tried has the tables that it needs. It does nothing
+/// where all of it is there. At its end `role`, unless that is empty, is granted what it needs to run the application.
+///
+/// Throws InvalidError (the store is not one in PostgreSQL, or has no tables yet) and UnavailableError.
+std::string ddl(store::ItemStore& store, std::string_view role = {});
 
 }  // namespace varve::postgres
