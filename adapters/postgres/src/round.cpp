@@ -31,7 +31,7 @@ std::string filled(std::string_view text, std::initializer_list<std::pair<std::s
 }
 
 // What is asked, a row for each write.
-constexpr std::string_view asked = R"(WITH asked AS MATERIALIZED (
+constexpr std::string_view asked_ctes = R"(WITH asked AS MATERIALIZED (
   SELECT n, request, place, partition, number, word, action, item::jsonb AS item, removed, condition, fits_absent
   FROM unnest($1::bigint[], $2::smallint[], $3::text[], $4::bigint[], $5::text[], $6::smallint[], $7::text[],
               $8::text[], $9::text[], $10::boolean[]) WITH ORDINALITY AS
@@ -95,7 +95,7 @@ SELECT n - 1, CASE WHEN NOT fits THEN 1 ELSE 2 END, was FROM decided WHERE NOT f
 std::string round_sql(const std::string& space, std::span<const Table* const> tables) {
     const std::string limit = std::to_string(item_bytes_max);
     const std::string counted = std::to_string(item_bytes_max / 8);
-    std::string sql{asked};
+    std::string sql{asked_ctes};
     std::string all_found;
     std::string all_written;
     for (std::size_t i = 0; i < tables.size(); ++i) {

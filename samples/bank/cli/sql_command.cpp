@@ -33,7 +33,8 @@ int print_sql(const Cli& cli, const std::string& role) {
 
 void add_sql_command(CLI::App& app, Cli& cli) {
     const auto role = std::make_shared<std::string>();
-    CLI::App* sql = app.add_subcommand("sql", "The SQL that creates the tables of a PostgreSQL store in another database");
+    CLI::App* sql =
+        app.add_subcommand("sql", "The SQL that creates the tables of a PostgreSQL store in another database");
     sql->add_option("--role", *role, "who is to be granted what the bank needs");
     sql->callback([&cli, role] { cli.chosen = [&cli, role] { return print_sql(cli, *role); }; });
 }
