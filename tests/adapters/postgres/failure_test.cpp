@@ -67,19 +67,22 @@ class Setting {
 
 TEST(PostgresUrls, say_what_is_wrong_with_them) {
     const std::string good = shared_server().url();
-    for (const auto& [options, part] : std::vector<std::pair<std::string, std::string>>{
-             {"?shema=x", "did you mean 'schema'"},
-             {"?schema=Bank", "a-z 0-9 _"},
-             {"?schema=", "a-z 0-9 _"},
-             {"?schema=1st", "no digit"},
-             {"?tables=some", "create or expect"},
-             {"?lock_timeout_ms=0", "lock_timeout_ms"},
-             {"?lock_timeout_ms=soon", "lock_timeout_ms"},
-             {"?timeout_ms=-1", "timeout_ms"},
-             {"?connections=0", "connections"},
-             {"?connections=2000", "connections"},
-             {"?fsync=maybe", "fsync"},
-         }) {
+    const std::vector<std::pair<std::string, std::string>> all{
+        {"?shema=x", "did you mean 'schema'"},
+        {"?schema=Bank", "a-z 0-9 _"},
+        {"?schema=", "a-z 0-9 _"},
+        {"?schema=1st", "no digit"},
+        {"?tables=some", "create or expect"},
+        {"?lock_timeout_ms=0", "lock_timeout_ms"},
+        {"?lock_timeout_ms=soon", "lock_timeout_ms"},
+        {"?timeout_ms=-1", "timeout_ms"},
+        {"?connections=0", "connections"},
+        {"?connections=2000", "connections"},
+        {"?fsync=maybe", "fsync"},
+    };
+    for (const auto& one : all) {
+        const std::string& options = one.first;
+        const std::string& part = one.second;
         const Error error = error_of([&] { (void)varve::open(good + options); });
         EXPECT_EQ(error.kind(), ErrorKind::config) << options;
         EXPECT_NE(std::string{error.what()}.find(part), std::string::npos) << options << ": " << error.what();
