@@ -205,7 +205,7 @@ void add_catch_up(const Plan& plan, Figures& figures) {
     if (!plan.wants("dynamodb_catch_up")) return;
     const LocalServer server{LocalServer::Kind::dynoxide};
     figures.figures.push_back(
-        catch_up_on_dynamodb(plan, "dynamodb://" + server.address() + "/follow?region=eu-west-1"));
+        catch_up_at(plan, "dynamodb", 10'000, "dynamodb://" + server.address() + "/follow?region=eu-west-1"));
 }
 
 }  // namespace

@@ -50,10 +50,12 @@ std::vector<Figure> imports(const Plan& plan);
 std::vector<Figure> loads(const Plan& plan);
 std::vector<Figure> processes(const Plan& plan);
 std::vector<Figure> transfers(const Plan& plan);
-/// On a server that is there.
-Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url);
+/// A follower that finds so many slots in the store at `url`, which is new.
+Figure catch_up_at(const Plan& plan, const std::string& name, int slots, const std::string& url);
 /// None without npm, which installs the server.
 std::vector<Figure> dynamodb(const Plan& plan);
 std::vector<Figure> dynamodb_answers(const Plan& plan);
+/// None without a server's programs.
+std::vector<Figure> postgres(const Plan& plan);
 
 }  // namespace bench

@@ -252,8 +252,8 @@ Figure deliver(const Plan& plan, const std::string& name, const std::string& url
 
 }  // namespace
 
-Figure catch_up_on_dynamodb(const Plan& plan, const std::string& url) {
-    return catch_up(plan, "dynamodb", 10'000, [&] { return varve::open(url); });
+Figure catch_up_at(const Plan& plan, const std::string& name, int slots, const std::string& url) {
+    return catch_up(plan, name, slots, [&] { return varve::open(url); });
 }
 
 std::vector<Figure> following(const Plan& plan) {

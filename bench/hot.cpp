@@ -1,7 +1,7 @@
 #include "account.h"
 #include "delayed_store.h"
-#include "events/stored_slot.h"
 #include "figures.h"
+#include "streams.h"
 
 #include <varve/aggregates/cache_metrics.h>
 #include <varve/store/item_store.h>
@@ -114,28 +114,6 @@ void fairness(const Plan& plan, std::vector<Figure>& figures, bool locked) {
     figures.push_back(std::move(figure));
 }
 
-/// Streams of `length` slots each, as if written by commands.
-void fill(ItemStore& store, std::string_view aggregate, long first_id, long ids, long length) {
-    store.ensure_table(varve::transactions::events_table());
-    std::vector<varve::store::Write> writes;
-    const auto flush = [&] {
-        if (!writes.empty()) static_cast<void>(store.write(writes));
-        writes.clear();
-    };
-    for (long id = first_id; id < first_id + ids; ++id) {
-        const std::string stream = std::string{aggregate} + "-" + std::to_string(id);
-        for (long version = 1; version <= length; ++version) {
-            const varve::transactions::Committed slot{
-                .write_id = std::to_string(version),
-                .payload = varve::events::encode_payload({varve::encode_event(Deposited{1})}, {}, {})};
-            writes.push_back(
-                varve::transactions::commit_free_slot(varve::transactions::slot_key(stream, version), 0, slot));
-            if (writes.size() == 500) flush();
-        }
-    }
-    flush();
-}
-
 /// Command rate over many aggregates, each known already.
 void over_aggregates(const Plan& plan, std::vector<Figure>& figures, long count) {
     Figure figure{.name = "memory_commands_over_" + std::to_string(count) + "_aggregates",
@@ -144,8 +122,8 @@ void over_aggregates(const Plan& plan, std::vector<Figure>& figures, long count)
     if (!plan.wants(figure.name)) return;
     const auto store = varve::open("memory:");
     varve::Application bank{store, {.sweep = false, .cache_bytes_max = 1 << 30}};
-    fill(*store, "account", 0, count, 1);
-    fill(*store, "raw", 0, count, 1);
+    write_streams(*store, "account", 0, count, 1);
+    write_streams(*store, "raw", 0, count, 1);
     for (long id = 0; id < count; ++id) static_cast<void>(bank.load<Account>(std::to_string(id)));
     const auto pick = [&](long i) { return static_cast<long>((static_cast<unsigned long>(i) * 2654435761u) % count); };
     std::vector<varve::Version> versions(static_cast<std::size_t>(count), 1);
@@ -178,7 +156,7 @@ void over_lengths(const Plan& plan, std::vector<Figure>& figures, long length) {
     Figure commands{.name = "memory_commands" + suffix, .unit = "commands/s", .raw = "as above"};
     if (!plan.wants(loads.name) && !plan.wants(commands.name)) return;
     const auto store = varve::open("memory:");
-    fill(*store, "counted", 0, 1, length);
+    write_streams(*store, "counted", 0, 1, length);
     varve::Application bank{store, {.sweep = false}};
     static_cast<void>(bank.load<Counted>("0"));
     static_cast<void>(bank.execute<Counted>("0", Deposit{1}));
@@ -214,7 +192,7 @@ void memory_per_aggregate(const Plan& plan, std::vector<Figure>& figures) {
     if (!plan.wants(figure.name)) return;
     constexpr long count = 100'000;
     const auto store = varve::open("memory:");
-    fill(*store, "account", 0, count, 1);
+    write_streams(*store, "account", 0, count, 1);
     varve::Application bank{store, {.sweep = false, .cache_bytes_max = 1 << 30}};
     const std::size_t before = mallinfo2().uordblks;
     for (long id = 0; id < count; ++id) static_cast<void>(bank.load<Account>(std::to_string(id)));

@@ -1,11 +1,9 @@
 #include "account.h"
-#include "events/stored_slot.h"
 #include "figures.h"
 #include "raw_sqlite.h"
+#include "streams.h"
 
 #include <varve/store/item_store.h>
-
-#include <algorithm>
 
 namespace bench {
 
@@ -20,25 +18,14 @@ std::vector<Figure> loads(const Plan& plan) {
         // Nothing is remembered: every load reads and folds the whole stream.
         varve::Application bank{varve::open("sqlite:" + file.string() + "?synchronous=normal"),
                                 {.sweep = false, .cache_bytes_max = 0}};
-        constexpr int batch = 100;
-        for (int first = 1; first <= length; first += batch) {
-            std::vector<varve::store::Write> writes;
-            for (int version = first; version < std::min(first + batch, length + 1); ++version) {
-                const varve::transactions::Committed slot{
-                    .write_id = std::to_string(version),
-                    .payload = varve::events::encode_payload({varve::encode_event(Deposited{version})}, {}, {})};
-                writes.push_back(varve::transactions::commit_free_slot(
-                    varve::transactions::slot_key("account-a", version), 0, slot));
-            }
-            static_cast<void>(bank.store().write(writes));
-        }
+        write_streams(bank.store(), "account", 0, 1, length);
         RawSqlite raw{file};
         measure(
             figure,
             [&] {
-                return rate(plan, 1, [&](unsigned, long) { return static_cast<int>(bank.load<Account>("a").version); });
+                return rate(plan, 1, [&](unsigned, long) { return static_cast<int>(bank.load<Account>("0").version); });
             },
-            [&] { return rate(plan, 1, [&](unsigned, long) { return raw.select("account-a"); }); });
+            [&] { return rate(plan, 1, [&](unsigned, long) { return raw.select("account-0"); }); });
         figures.push_back(std::move(figure));
     }
     return figures;

@@ -70,6 +70,9 @@ int main(int argc, char** argv) try {
     groups.push_back(bench::dynamodb);
     groups.push_back(bench::dynamodb_answers);
 #endif
+#ifdef VARVE_MESSAGE_DB
+    groups.push_back(bench::postgres);
+#endif
     for (const auto& group : groups) {
         for (bench::Figure& figure : group(plan)) {
             print(figure);
