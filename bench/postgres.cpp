@@ -190,8 +190,8 @@ void add_sizes(const Plan& plan, Stores& stores, std::vector<Figure>& figures) {
         // The larger one takes minutes to fill, and some 5 GB.
         if (!plan.wants(figure.name) || (slots > 1'000'000 && plan.filter != figure.name)) continue;
         const auto filled = [&](long count) {
-            auto bank = std::make_unique<varve::Application>(varve::open(stores.fresh_url()),
-                                                             varve::ApplicationOptions{.sweep = false});
+            auto bank = std::make_unique<varve::Application>(
+                varve::open(stores.fresh_url()), varve::ApplicationOptions{.sweep = false, .cache_bytes_max = 0});
             write_streams(bank->store(), "account", 0, 1, 1);
             const std::string table = stores.schema() + ".events";
             ForeignClient client = stores.server().client();
@@ -207,7 +207,7 @@ void add_sizes(const Plan& plan, Stores& stores, std::vector<Figure>& figures) {
         const auto few = filled(10'000);
         const auto many = filled(slots);
         const auto deposits = [&](varve::Application& bank, long count) {
-            // Another account each time: its stream is read, and its state is not known.
+            // Another account each time; its stream is read.
             return rate(plan, 1, [&](unsigned, long) {
                 static std::uint64_t drawn = 1;
                 drawn = drawn * 6364136223846793005 + 1442695040888963407;

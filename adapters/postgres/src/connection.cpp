@@ -3,10 +3,13 @@
 #include "errors.h"
 
 #include <varve/core/clock.h>
+#include <varve/core/fnv1a.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <utility>
 
 #include <libpq-fe.h>
@@ -28,6 +31,14 @@ bool poll_until(int socket, short events, SteadyTime until) {
         if (ready < 0 && errno != EINTR) return true;  // libpq will say what is wrong
         if (Clock::system().steady_now() >= until) return false;
     }
+}
+
+/// A prepared statement's name says what it is: by no pooler, which may give this connection a session in which others
+/// have prepared theirs, can it come to mean another one.
+std::string name_of(const std::string& sql) {
+    std::array<char, 24> name{};
+    std::snprintf(name.data(), name.size(), "varve_%016llx", static_cast<unsigned long long>(fnv1a(sql)));
+    return name.data();
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -196,7 +207,7 @@ bool Connection::send(const Statement& statement, std::vector<Step>& steps) {
     }
     const auto [entry, is_new] = prepared_.try_emplace(statement.sql);
     if (is_new) {
-        entry->second = "varve" + std::to_string(prepared_.size());
+        entry->second = name_of(statement.sql);
         steps.push_back({.is_preparation = true, .sql = &statement.sql});
         if (PQsendPrepare(connection_.get(), entry->second.c_str(), statement.sql.c_str(), 0, nullptr) != 1)
             return false;

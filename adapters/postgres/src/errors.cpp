@@ -11,6 +11,7 @@ using enum ErrorKind;
 constexpr std::string_view wrong_login =
     "look at the user, the password (PGPASSFILE, or PGPASSWORD) and the server's pg_hba.conf";
 constexpr std::string_view no_database = "create it, or name another one in the URL";
+constexpr std::string_view pooled = "a pooler must not change the server within a session: use session pooling";
 constexpr std::string_view standby =
     "connect to the primary, or name all hosts and target_session_attrs=read-write in the URL";
 constexpr std::string_view too_many = "raise max_connections, or lower the connections of the stores' URLs";
@@ -23,7 +24,7 @@ constexpr std::array rules{
     ErrorRule{"23", invalid, false, "a constraint that the store does not know of is on the table"},
     ErrorRule{"23505", busy, true, "a client that is not varve's writes to the same items"},
     ErrorRule{"25006", read_only, false, standby},
-    ErrorRule{"26000", config, false, "a pooler must not change the server within a session: use session pooling"},
+    ErrorRule{"26000", config, false, pooled},
     ErrorRule{"28", config, false, wrong_login},
     ErrorRule{"3D000", config, false, no_database},
     ErrorRule{"3F000", config, false, "the schema is gone, or may not be used by this role"},
@@ -31,6 +32,7 @@ constexpr std::array rules{
     ErrorRule{"40P01", busy, true, ""},
     ErrorRule{"42501", config, false, "grant the role what the SQL of postgres::ddl grants"},
     ErrorRule{"42P01", config, false, "the table is gone"},
+    ErrorRule{"42P05", config, false, pooled},
     ErrorRule{"53100", storage_full, false, full},
     ErrorRule{"53200", unavailable, false, "the server has no memory left"},
     ErrorRule{"53300", unavailable, false, too_many},

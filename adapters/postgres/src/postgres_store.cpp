@@ -308,7 +308,8 @@ std::vector<PreparedWrite> PostgresStore::prepared(std::span<const store::Write>
                           .text = {},
                           .removed = {},
                           .condition = {},
-                          .fits_absent = holds(write.condition, nullptr)};
+                          .fits_absent = holds(write.condition, nullptr),
+                          .is_new = false};
         if (const auto* const put = std::get_if<store::Put>(&write.action)) {
             one.text = item_text(put->item, store::BytesText::hex);
         } else if (const auto* const update = std::get_if<store::Update>(&write.action)) {
@@ -320,6 +321,7 @@ std::vector<PreparedWrite> PostgresStore::prepared(std::span<const store::Write>
         const bool always =
             write.condition.op == store::Condition::Operator::all_of && write.condition.operands.empty();
         if (!always) one.condition = json_path(write.condition);
+        one.is_new = !always && one.fits_absent && std::holds_alternative<store::Put>(write.action);
         prepared.push_back(std::move(one));
     }
     return prepared;

@@ -50,7 +50,7 @@ class PostgresStore final : public store::ItemStore {
     std::vector<PreparedWrite> prepared(std::span<const store::Write> writes);
 
     const Options options_;
-    const std::string space_;  // the schema's name, quoted
+    const std::string space_;    // the schema's name, quoted
     const std::string columns_;  // what the catalogue says of all tables
     Pool readers_;
     Writer writer_;

@@ -188,4 +188,26 @@ Parameters Round::parameters() const {
     return parameters;
 }
 
+bool Round::is_new() const {
+    return tables_.size() == 1 && std::ranges::all_of(writes_, [](const One& one) { return one.write->is_new; });
+}
+
+Parameters Round::inserted() const {
+    const store::SortType type = tables_.front()->schema().sort;
+    Array partition{Array::Type::text};
+    Array item{Array::Type::text};
+    Array sort{type == store::SortType::integer ? Array::Type::bigint : Array::Type::text};
+    for (const One& one : writes_) {
+        const store::Key& key = one.write->write->key;
+        partition.add(key.partition);
+        item.add(one.write->text);
+        if (const auto* const number = std::get_if<std::int64_t>(&key.sort)) sort.add(*number);
+        if (const auto* const word = std::get_if<std::string>(&key.sort)) sort.add(*word);
+    }
+    Parameters parameters;
+    parameters.add(std::move(partition)).add(std::move(item));
+    if (type != store::SortType::none) parameters.add(std::move(sort));
+    return parameters;
+}
+
 }  // namespace varve::postgres

@@ -23,6 +23,7 @@ struct PreparedWrite {
     std::string removed;    ///< what an Update removes, as a JSON array
     std::string condition;  ///< see json_path; empty: it always holds
     bool fits_absent;       ///< the condition holds where there is no item
+    bool is_new;            ///< a Put that expects that there is none
 };
 
 /// Writes that are carried out by one statement, each judged by what was there before all of them; so no two of them
@@ -43,6 +44,12 @@ class Round {
     const std::vector<const Table*>& tables() const { return tables_; }
     /// What the statement of these tables is run with.
     Parameters parameters() const;
+
+    /// Whether all of them expect to find no item, in one table: then its `insert` costs far less, and does as well
+    /// unless there is one.
+    bool is_new() const;
+    /// What the `insert` is run with.
+    Parameters inserted() const;
 
   private:
     struct ByKey {

@@ -70,6 +70,16 @@ Table::Table(const std::string& space, store::TableSchema schema) : schema_(std:
     changes = page("item, partition, sort, position", " WHERE " + position_ + " > $1", position_ + " LIMIT $2");
     last_position = "SELECT greatest(last_erased, (SELECT max(" + position_ + ") FROM " + table_ + ")) FROM " + space_ +
                     ".varve_tables WHERE " + entry_;
+    insert = "WITH a AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[]" +
+             std::string{schema_.sort == store::SortType::integer ? ", $3::bigint[]"
+                         : sorted                                 ? ", $3::text[]"
+                                                                  : ""} +
+             ") WITH ORDINALITY AS a(partition, item" + (sorted ? ", sort" : "") +
+             ", n)), found AS MATERIALIZED (SELECT a.n FROM a JOIN " + table_ + " t ON t." + partition_ +
+             " = a.partition" + (sorted ? " AND t." + sort_ + " = a.sort" : "") + "), inserted AS (INSERT INTO " +
+             table_ + " (" + partition_ + ", " + item_ + ", " + position_ + (sorted ? ", " + sort_ : "") +
+             ") SELECT partition, item::jsonb, (" + last_position + ") + n" + (sorted ? ", sort" : "") +
+             " FROM a WHERE NOT EXISTS (SELECT FROM found)) SELECT n FROM found";
 }
 
 std::vector<std::string> Table::creation() const {

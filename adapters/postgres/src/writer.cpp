@@ -137,15 +137,21 @@ Outcome Writer::run(std::span<const Members> rounds) {
     for (const Members& members : rounds) {
         for (const Table* const table : members.round.tables()) names.emplace(table->schema().name, true);
     }
-    const auto statements = [&] {
-        std::vector<Statement> all;
-        Array locked{Array::Type::text};
-        for (const auto& [name, is_locked] : names) locked.add(name);
-        all.push_back({lock_, Parameters{}.add(std::move(locked))});
-        for (const Members& members : rounds)
-            all.push_back({statement(members.round.tables()), members.round.parameters()});
-        return all;
-    }();
+    Array locked{Array::Type::text};
+    for (const auto& [name, is_locked] : names) locked.add(name);
+    std::vector<Statement> statements;
+    statements.push_back({lock_, Parameters{}.add(std::move(locked))});
+    if (const Round& round = rounds.front().round; rounds.size() == 1 && round.is_new()) {
+        // Most of what is written is a slot behind the last one of its stream.
+        statements.push_back({round.tables().front()->insert, round.inserted()});
+        Pool::Lease connection{connections_};
+        Outcome outcome = connection->run(statements);
+        const bool was_there = !outcome.failure && outcome.results.back().rows() > 0;
+        if (!was_there && !outcome.worth_repeating) return outcome;
+        statements.pop_back();
+    }
+    for (const Members& members : rounds)
+        statements.push_back({statement(members.round.tables()), members.round.parameters()});
     RetryPolicy policy;
     policy.attempts_max = attempts_max;
     policy.time_max = options_.lock_timeout;

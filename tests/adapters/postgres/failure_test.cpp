@@ -1,5 +1,6 @@
 // What the store says when the server, its disk, the network or the URL is not as it should be.
 
+#include "connection.h"
 #include "errors.h"
 #include "server.h"
 
@@ -7,6 +8,7 @@
 #include <varve/store/item_store.h>
 #include <varve/store/open.h>
 
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -287,6 +289,23 @@ TEST(PostgresServers, that_fall_back_to_a_standby_are_not_written_to_before_it_i
     standby.promote();
     EXPECT_TRUE(is_done(put(*store, "d"))) << said(put(*store, "d"));
     EXPECT_GE(store->scan({.table = "things"}).records.size(), 3U);
+}
+
+TEST(PostgresSessions, never_have_two_statements_of_one_name_whichever_of_them_a_pooler_gives) {
+    const Options options{.connection = shared_server().url()};
+    const std::vector<std::string> statements{"SELECT 1", "SELECT 2", "SELECT 3"};
+    std::set<std::string> named;
+    for (std::size_t first = 0; first < statements.size(); ++first) {
+        Connection connection{options};
+        for (std::size_t i = 0; i < statements.size(); ++i)
+            (void)connection.read(statements[(first + i) % statements.size()]);
+        const Result all =
+            connection.read("SELECT name, statement FROM pg_prepared_statements WHERE statement ~ '[123]$'");
+        EXPECT_EQ(all.rows(), 3);
+        for (int row = 0; row < all.rows(); ++row)
+            named.insert(std::string{all.text(row, 0)} + " is " + std::string{all.text(row, 1)});
+    }
+    EXPECT_EQ(named.size(), statements.size()) << ::testing::PrintToString(named);
 }
 
 TEST(PostgresErrors, are_the_table_of_the_readme) {
