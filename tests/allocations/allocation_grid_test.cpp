@@ -4,6 +4,9 @@
 #ifdef VARVE_DYNAMODB_SERVERS
 #include "adapters/dynamodb/each_server.h"
 #endif
+#ifdef VARVE_POSTGRES
+#include "adapters/postgres/server.h"
+#endif
 
 #include <varve/core/executor.h>
 #include <varve/store/item_store.h>
@@ -286,26 +289,40 @@ TEST(AllocationGrid, in_memory_all_allocations_from_each_one_on_fail) {
     all_deeds(open("memory:"), {Which::all_after});
 }
 
-#ifdef VARVE_DYNAMODB_SERVERS
-/// A point takes some 20 requests here, so these are samples: VARVE_SEED draws others.
-Points sample(dynamodb::LocalServer::Kind server, Which which) {
+/// A point takes some 20 requests to a server, so these are samples, `apart` each: VARVE_SEED draws others.
+[[maybe_unused]] Points sample(unsigned apart, Which which) {
     const char* given = std::getenv("VARVE_SEED");
     const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
     std::printf("seed=%llu replay: VARVE_SEED=%llu\n", static_cast<unsigned long long>(seed),
                 static_cast<unsigned long long>(seed));
-    // By the protocol, which is all that dynalite has, a command allocates three times as often.
-    return {which, server == dynamodb::LocalServer::Kind::dynalite ? 120U : 40U, seed};
+    return {which, apart, seed};
+}
+
+#ifdef VARVE_POSTGRES
+TEST(PostgresAllocations, each_of_a_sample_fails_once) {
+    all_deeds(open(postgres::fresh_url(postgres::shared_server())), sample(8, Which::one));
+}
+
+TEST(PostgresAllocations, all_from_each_of_a_sample_on_fail) {
+    all_deeds(open(postgres::fresh_url(postgres::shared_server())), sample(8, Which::all_after));
+}
+#endif
+
+#ifdef VARVE_DYNAMODB_SERVERS
+// By the protocol, which is all that dynalite has, a command allocates three times as often.
+unsigned apart(dynamodb::LocalServer::Kind server) {
+    return server == dynamodb::LocalServer::Kind::dynalite ? 120U : 40U;
 }
 
 class DynamoDbAllocations : public dynamodb::EachServer {};
 INSTANTIATE_TEST_SUITE_P(Each, DynamoDbAllocations, dynamodb::each_kind(), dynamodb::name_of_kind);
 
 TEST_P(DynamoDbAllocations, each_of_a_sample_fails_once) {
-    all_deeds(open(server_->url("grid")), sample(GetParam(), Which::one));
+    all_deeds(open(server_->url("grid")), sample(apart(GetParam()), Which::one));
 }
 
 TEST_P(DynamoDbAllocations, all_from_each_of_a_sample_on_fail) {
-    all_deeds(open(server_->url("grid")), sample(GetParam(), Which::all_after));
+    all_deeds(open(server_->url("grid")), sample(apart(GetParam()), Which::all_after));
 }
 #endif
 
