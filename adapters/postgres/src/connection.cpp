@@ -1,6 +1,7 @@
 #include "connection.h"
 
 #include "errors.h"
+#include "table.h"
 
 #include <varve/core/clock.h>
 #include <varve/core/fnv1a.h>
@@ -291,6 +292,27 @@ Result Connection::read(const std::string& sql, Parameters parameters) {
     Outcome outcome = run({&statement, 1});
     if (outcome.failure) raise_certain(*std::move(outcome.failure));
     return std::move(outcome.results.front());
+}
+
+void Connection::listen(const std::string& channel) {
+    const std::string sql = "LISTEN " + quoted_name(channel);
+    const Statement statement{sql, {}, true};
+    Outcome outcome = run({&statement, 1});
+    if (outcome.failure) raise_certain(*std::move(outcome.failure));
+}
+
+std::vector<std::string> Connection::heard() {
+    std::vector<std::string> all;
+    if (PQconsumeInput(connection_.get()) != 1)
+        throw UnavailableError(no_answer(one_line(PQerrorMessage(connection_.get()))).message);
+    while (const std::unique_ptr<PGnotify, decltype(&PQfreemem)> one{PQnotifies(connection_.get()), PQfreemem}) {
+        if (one->be_pid != PQbackendPID(connection_.get())) all.emplace_back(one->extra);
+    }
+    return all;
+}
+
+int Connection::socket() const {
+    return PQsocket(connection_.get());
 }
 
 }  // namespace varve::postgres

@@ -76,6 +76,13 @@ class Connection {
     /// A single statement that reads, on this very connection. Throws.
     Result read(const std::string& sql, Parameters parameters = {});
 
+    /// From now on hears what other sessions tell on the channel. Throws.
+    void listen(const std::string& channel);
+    /// What they have told since the last call. Throws UnavailableError if the connection is lost.
+    std::vector<std::string> heard();
+    /// Becomes readable when there is something to be heard.
+    int socket() const;
+
     /// False: it has failed, or the server has ended it meanwhile.
     bool is_usable();
     /// Names it in messages, as in "the PostgreSQL database ledger on db.example:5432".

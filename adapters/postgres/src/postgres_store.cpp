@@ -147,7 +147,8 @@ PostgresStore::PostgresStore(Options options)
       columns_("SELECT name, partition_attribute, sort_attribute, sort_type, expiry_attribute FROM " + space_ +
                ".varve_tables"),
       readers_(options_, options_.connections),
-      writer_(options_, space_) {
+      announcer_(options_),
+      writer_(options_, space_, announcer_) {
     const Pool::Lease first{readers_};  // whether it can be reached at all
 }
 
@@ -339,6 +340,10 @@ store::AtomicAnswer PostgresStore::write_atomically(std::span<const store::Write
                            std::to_string(atomic_writes_max) + " are allowed");
     }
     return writer_.write_atomically(prepared(writes));
+}
+
+std::shared_ptr<void> PostgresStore::watch(const std::string& table, std::function<void()> changed) {
+    return announcer_.watch(table, std::move(changed));
 }
 
 store::Page PostgresStore::scan(const store::Scan& scan) {

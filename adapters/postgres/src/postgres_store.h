@@ -1,5 +1,6 @@
 #pragma once
 
+#include "announcer.h"
 #include "pool.h"
 #include "table.h"
 #include "writer.h"
@@ -31,6 +32,7 @@ class PostgresStore final : public store::ItemStore {
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
     store::Position last_change(const std::string& table) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
+    std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed) override;
 
     /// As postgres::ddl.
     std::string ddl(std::string_view role);
@@ -53,6 +55,7 @@ class PostgresStore final : public store::ItemStore {
     const std::string space_;    // the schema's name, quoted
     const std::string columns_;  // what the catalogue says of all tables
     Pool readers_;
+    Announcer announcer_;
     Writer writer_;
 
     SharedMutex tables_mutex_;

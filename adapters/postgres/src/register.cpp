@@ -11,8 +11,7 @@
 namespace varve::postgres {
 namespace {
 
-/// Of the server's settings that lose what was acknowledged: "on", or "off" for those who mean it.
-bool accepts_off(const std::string& name, const std::string& value) {
+bool is_off(const std::string& name, const std::string& value) {
     static const std::array<std::string, 2> known{"off", "on"};
     if (value != known[0] && value != known[1])
         throw ConfigError(name + " of a postgres URL is off or on" + suggest(value, known));
@@ -77,10 +76,12 @@ Options options_of(const store::Url& url) {
         } else if (name == "connections") {
             const std::int64_t count = number(name, value);
             options.connections = count < 0 || count > 1'000'000 ? 0 : static_cast<unsigned>(count);
+        } else if (name == "notify") {
+            options.notify = !is_off(name, value);
         } else if (name == "fsync") {
-            options.accept_fsync_off = accepts_off(name, value);
+            options.accept_fsync_off = is_off(name, value);
         } else if (name == "synchronous_commit") {
-            options.accept_asynchronous_commit = accepts_off(name, value);
+            options.accept_asynchronous_commit = is_off(name, value);
         } else {
             options.connection += separator + name + "=" + percent_encoded(value);
             separator = '&';
@@ -91,8 +92,8 @@ Options options_of(const store::Url& url) {
 
 /// Before the objects of the program are made, so that a static one may open a store.
 [[gnu::constructor(200)]] void register_scheme() {
-    std::vector<std::string> known{"schema",      "tables", "lock_timeout_ms",   "timeout_ms",
-                                   "connections", "fsync",  "synchronous_commit"};
+    std::vector<std::string> known{"schema",      "tables", "lock_timeout_ms", "timeout_ms",
+                                   "connections", "notify", "fsync",           "synchronous_commit"};
     known.insert(known.end(), keys_of_libpq().begin(), keys_of_libpq().end());
     for (const char* scheme : {"postgres", "postgresql"}) {
         store::register_adapter(

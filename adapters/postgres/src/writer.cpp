@@ -49,10 +49,11 @@ store::Item parse_stored(const store::Key& key, std::string_view text) {
     }
 }
 
-Writer::Writer(const Options& options, std::string space)
+Writer::Writer(const Options& options, std::string space, Announcer& announcer)
     : options_(options),
       space_(std::move(space)),
       lock_(lock_sql(space_)),
+      announcer_(announcer),
       connections_(options, writers),
       queue_([this](store::CommitQueue::Group& group) { commit(group); }, [] {}, writers) {}
 
@@ -122,6 +123,9 @@ void Writer::run(std::span<Request* const> requests) {
     const Outcome outcome = run(rounds);
     if (!outcome.failure) {
         for (std::size_t i = 0; i < rounds.size(); ++i) answer(rounds[i], outcome.results[i + 1]);
+        for (const Members& members : rounds) {
+            for (const Table* const table : members.round.tables()) announcer_.changed(table->schema().name);
+        }
         return;
     }
     if (outcome.failure->kind == ErrorKind::invalid && requests.size() > 1) {

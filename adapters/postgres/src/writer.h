@@ -1,5 +1,6 @@
 #pragma once
 
+#include "announcer.h"
 #include "pool.h"
 #include "round.h"
 
@@ -24,8 +25,8 @@ namespace varve::postgres {
 /// Threads: any.
 class Writer {
   public:
-    /// `space`: the quoted name of the schema. `options` must outlive it.
-    Writer(const Options& options, std::string space);
+    /// `space`: the quoted name of the schema. `options` and `announcer` must outlive it.
+    Writer(const Options& options, std::string space, Announcer& announcer);
 
     std::vector<store::WriteAnswer> write(std::span<const PreparedWrite> writes);
     store::AtomicAnswer write_atomically(std::span<const PreparedWrite> writes);
@@ -57,6 +58,7 @@ class Writer {
     const Options& options_;
     const std::string space_;
     const std::string lock_;
+    Announcer& announcer_;
     Pool connections_;
 
     Mutex mutex_;

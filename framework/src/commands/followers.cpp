@@ -1,6 +1,9 @@
 #include "commands/followers.h"
 
+#include "transactions/slot.h"
+
 #include <varve/core/error.h>
+#include <varve/store/item_store.h>
 
 #include <algorithm>
 #include <string>
@@ -22,9 +25,13 @@ void Followers::add(Application& application, Consumer consumer) {
     }
     // It asks the store, and may commit: nobody who commits meanwhile must wait for that.
     const auto keeper = std::make_shared<Keeper>(application, idle_, std::move(consumer));
+    // Before the follower looks for the first time: what is committed after that wakes it.
+    std::shared_ptr<void> watch =
+        application.store().watch(transactions::events_table().name, [this]() noexcept { wake(); });
     const MutexLock lock{mutex_};
     if (is_closed_) throw InvalidError("the follower '" + keeper->name() + "' cannot begin: its application is ending");
     refuse_another(keeper->name());
+    if (!watch_) watch_.swap(watch);
     all_.push_back(keeper);
     try {
         keeper->start();  // last: one that runs may wait for this lock
@@ -56,11 +63,14 @@ bool Followers::remove(std::string_view name) {
 
 void Followers::clear() {
     std::vector<std::shared_ptr<Keeper>> all;
+    std::shared_ptr<void> watch;
     {
         const MutexLock lock{mutex_};
         is_closed_ = true;
         all.swap(all_);
+        watch.swap(watch_);
     }
+    watch.reset();  // a call of it may wait for the lock
     for (const std::shared_ptr<Keeper>& one : all) one->stop_soon();
     for (const std::shared_ptr<Keeper>& one : all) one->end();
 }

@@ -49,6 +49,7 @@ class Followers {
     BackgroundLoop* sequencer_ = nullptr;
     std::atomic<int> idle_ = 0;
     mutable Mutex mutex_;
+    std::shared_ptr<void> watch_ VARVE_GUARDED_BY(mutex_);  // of what other processes commit
     std::vector<std::shared_ptr<Keeper>> all_ VARVE_GUARDED_BY(mutex_);
     bool is_closed_ VARVE_GUARDED_BY(mutex_) = false;
 };

@@ -101,4 +101,8 @@ std::optional<Item> apply(const Write& write, const Item* current) {
     return result;
 }
 
+std::shared_ptr<void> ItemStore::watch(const std::string&, std::function<void()>) {
+    return nullptr;
+}
+
 }  // namespace varve::store

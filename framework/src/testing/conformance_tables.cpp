@@ -2,6 +2,9 @@
 
 #include <varve/core/error.h>
 
+#include <atomic>
+#include <memory>
+
 namespace varve::testing::detail {
 
 void add_table_cases(Cases& cases) {
@@ -98,6 +101,26 @@ void add_table_cases(Cases& cases) {
                                                  .action = Update{.set = {{"owner", "me"}}, .remove = {}},
                                                  .condition = equals("expires_unix_seconds", year_2100)})),
                 "a condition on the expiry attribute does not hold");
+    });
+
+    cases.add("who_watches_a_table_is_called_when_another_handle_has_changed_it", [](FreshStore& fresh) {
+        if (!fresh.connect) throw CaseSkipped("the store's data have one handle only");
+        ensure_all(*fresh.store);
+        const std::shared_ptr<ItemStore> other = fresh.connect();
+        std::atomic<int> calls = 0;
+        std::shared_ptr<void> watch = fresh.store->watch("plain", [&] { ++calls; });
+        if (!watch) throw CaseSkipped("the store tells nobody of changes");
+        constexpr int writes_max = 20'000;
+        int writes = 0;
+        for (int called = 0; called < 3 && writes < writes_max; ++writes) {  // one of them may be for nothing
+            put(*other, plain("a"), {{"n", writes}});
+            called = calls;
+        }
+        require(writes < writes_max, "somebody who watches was not called");
+        watch.reset();
+        const int before = calls;
+        for (int i = 0; i < 100; ++i) put(*other, plain("a"), {{"n", i}});
+        require_equal(calls.load(), before, "calls after the watch is gone");
     });
 
     cases.add("another_handle_sees_every_answered_write_at_once", [](FreshStore& fresh) {

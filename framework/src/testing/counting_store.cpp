@@ -163,4 +163,8 @@ store::AtomicAnswer CountingStore::write_atomically(std::span<const store::Write
     return answer;
 }
 
+std::shared_ptr<void> CountingStore::watch(const std::string& table, std::function<void()> changed) {
+    return inner_->watch(table, std::move(changed));
+}
+
 }  // namespace varve::testing

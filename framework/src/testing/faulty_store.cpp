@@ -368,4 +368,8 @@ Position FaultyStore::last_change(const std::string& table) {
     return ask(RequestInfo::Kind::changes, [&] { return inner_->last_change(table); });
 }
 
+std::shared_ptr<void> FaultyStore::watch(const std::string& table, std::function<void()> changed) {
+    return inner_->watch(table, std::move(changed));
+}
+
 }  // namespace varve::testing

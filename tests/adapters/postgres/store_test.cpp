@@ -1,6 +1,7 @@
 // What lies in the database, and what clients of all kinds do to each other there.
 
 #include "server.h"
+#include "support/account.h"
 
 #include <varve/postgres/postgres.h>
 #include <varve/store/item_store.h>
@@ -8,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -341,6 +344,67 @@ TEST(GroupsInPostgres, fail_only_whoever_has_something_that_the_server_does_not_
     }
     for (std::thread& worker : workers) worker.join();
     EXPECT_EQ(good, 7 * 20);
+}
+
+/// Counts calls, and lets a test wait for them.
+class Calls {
+  public:
+    std::function<void()> counter() {
+        return [this] {
+            const std::lock_guard lock{mutex_};
+            ++count_;
+            changed_.notify_all();
+        };
+    }
+    /// False after half a minute.
+    bool wait_for_one() {
+        std::unique_lock lock{mutex_};
+        const bool is_there = changed_.wait_for(lock, std::chrono::seconds{30}, [this] { return count_ > 0; });
+        count_ = 0;
+        return is_there;
+    }
+
+  private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int count_ = 0;  // guarded by mutex_
+};
+
+TEST(WatchersInPostgres, are_called_when_another_process_has_written_also_after_a_loss_of_the_connection) {
+    const std::string url = fresh_url(shared_server());
+    const auto writer = varve::open(url);
+    const auto reader = varve::open(url);
+    for (const auto& store : {writer, reader}) store->ensure_table(notes);
+    Calls calls;
+    auto watch = reader->watch("notes", calls.counter());
+    ASSERT_NE(watch, nullptr);
+    ASSERT_TRUE(calls.wait_for_one()) << "when it begins, it does not know what was there before";
+    for (int i = 0; i < 3; ++i) {
+        ASSERT_TRUE(is_applied(write_one(*writer, {note(std::to_string(i)), Put{}})));
+        EXPECT_TRUE(calls.wait_for_one());
+    }
+    shared_server().client().run(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'varve'");
+    EXPECT_TRUE(calls.wait_for_one()) << "it cannot know what it has missed";
+    ASSERT_TRUE(is_applied(write_one(*writer, {note("after"), Put{}})));
+    EXPECT_TRUE(calls.wait_for_one());
+    EXPECT_EQ(varve::open(url + "&notify=off")->watch("notes", [] {}), nullptr);
+}
+
+TEST(WatchersInPostgres, wake_followers_that_would_not_look_by_themselves_for_an_hour) {
+    using namespace account;
+    const std::string url = fresh_url(shared_server());
+    Application writer{varve::open(url)};
+    Application reader{varve::open(url)};
+    std::atomic<int> seen = 0;
+    reader.subscribe("watch", [&](const auto&) { ++seen; }, {.follow = {.poll_interval = std::chrono::hours{1}}});
+    ASSERT_TRUE(reader.wait_for("watch", {}, std::chrono::seconds{30}));
+    for (int i = 1; i <= 3; ++i) {
+        const auto outcome = writer.execute<Account>("alice", Deposit{1});
+        ASSERT_TRUE(outcome);
+        EXPECT_TRUE(reader.wait_for("watch", outcome.value(), std::chrono::seconds{30})) << i;
+        EXPECT_EQ(seen, i);
+    }
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <varve/store/item.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -172,6 +174,12 @@ class ItemStore {
     /// none. Keys follow the rule of `write`. They show at one moment, too: who has read one of them, by whatever call,
     /// finds all of them from then on. A store that cannot promise that does not offer this: commands rest on it.
     [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
+
+    /// Optional; nullptr: the store cannot. Calls `changed`, from a thread of the store's, soon after another handle,
+    /// in whatever process, has changed an item of the table, until what is returned is gone: no call runs after that.
+    /// It is a hint for those who look again anyway: calls may be late, missing, or for nothing. `changed` must return
+    /// at once, throw nothing, and call no method of the store.
+    [[nodiscard]] virtual std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed);
 };
 
 }  // namespace varve::store

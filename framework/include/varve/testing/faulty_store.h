@@ -177,6 +177,7 @@ class FaultyStore final : public store::ItemStore {
     std::vector<store::Change> changes(const std::string& table, store::Position after, std::size_t limit) override;
     store::Position last_change(const std::string& table) override;
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override;
+    std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed) override;
 
   private:
     RequestInfo begin(RequestInfo::Kind kind, std::span<const store::Write> writes = {});

@@ -2,6 +2,7 @@
 
 #include <varve/store/item_store.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -40,6 +41,9 @@ class PassingStore : public store::ItemStore {
     store::Position last_change(const std::string& table) override { return inner_->last_change(table); }
     store::AtomicAnswer write_atomically(std::span<const store::Write> writes) override {
         return inner_->write_atomically(writes);
+    }
+    std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed) override {
+        return inner_->watch(table, std::move(changed));
     }
 
   protected:

@@ -81,7 +81,7 @@ TEST(Kill, a_server_that_is_killed_and_started_again_has_every_acknowledged_tran
 }
 
 TEST(Processes, sixteen_of_them_share_a_server) {
-    Server server{{"max_connections=100"}};
+    Server server{{"max_connections=150"}};
     bank::DemoPlan plan = demo_plan(server.url() + "?connections=2", transfers, 4);
     plan.processes = 16;
     plan.load.workers = 2;

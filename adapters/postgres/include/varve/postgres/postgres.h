@@ -32,6 +32,9 @@ struct Options {
     /// its machine dies. Such a server is refused unless these say that it is meant.
     bool accept_fsync_off = false;
     bool accept_asynchronous_commit = false;
+    /// Whether followers in other processes are woken by what this one commits, and this one's by theirs, through
+    /// NOTIFY; that takes one connection more, and a thread. Without it they look by themselves from time to time.
+    bool notify = true;
     Runtime runtime = {};
 };
 
@@ -44,7 +47,7 @@ struct Options {
 /// Throws ConfigError (an option, who may not connect, a server that does not keep what it answers), UnavailableError,
 /// and Error of kind read_only (a standby). A password never appears in a message.
 ///
-/// Threads: as every ItemStore. It starts none of its own.
+/// Threads: as every ItemStore. It starts one of its own, unless `notify` is off.
 std::shared_ptr<store::ItemStore> open(const Options& options);
 
 /// The SQL that creates this store's schema and all its tables, without what is in them, for those who apply it by hand
