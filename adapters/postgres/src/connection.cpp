@@ -21,6 +21,12 @@ namespace {
 
 constexpr int least_version = 130000;
 
+std::int64_t number_of(std::string_view digits) {
+    std::int64_t number = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return number;
+}
+
 /// Waits for a socket until a moment. False: the moment came first.
 bool poll_until(int socket, short events, SteadyTime until) {
     for (;;) {
@@ -65,10 +71,11 @@ std::string_view Result::text(int row, int column) const {
 }
 
 std::int64_t Result::integer(int row, int column) const {
-    const std::string_view digits = text(row, column);
-    std::int64_t number = 0;
-    std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    return number;
+    return number_of(text(row, column));
+}
+
+std::int64_t Result::affected() const {
+    return number_of(PQcmdTuples(result_.get()));
 }
 
 void Connection::Close::operator()(pg_conn* connection) const {

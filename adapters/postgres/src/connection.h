@@ -33,6 +33,8 @@ class Result {
     /// Valid as long as this object.
     std::string_view text(int row, int column) const;
     std::int64_t integer(int row, int column) const;
+    /// Rows that were inserted, updated or deleted.
+    std::int64_t affected() const;
 
   private:
     struct Clear {

@@ -74,12 +74,11 @@ Table::Table(const std::string& space, store::TableSchema schema) : schema_(std:
              std::string{schema_.sort == store::SortType::integer ? ", $3::bigint[]"
                          : sorted                                 ? ", $3::text[]"
                                                                   : ""} +
-             ") WITH ORDINALITY AS a(partition, item" + (sorted ? ", sort" : "") +
-             ", n)), found AS MATERIALIZED (SELECT a.n FROM a JOIN " + table_ + " t ON t." + partition_ +
-             " = a.partition" + (sorted ? " AND t." + sort_ + " = a.sort" : "") + "), inserted AS (INSERT INTO " +
-             table_ + " (" + partition_ + ", " + item_ + ", " + position_ + (sorted ? ", " + sort_ : "") +
+             ") WITH ORDINALITY AS a(partition, item" + (sorted ? ", sort" : "") + ", n)) INSERT INTO " + table_ +
+             " (" + partition_ + ", " + item_ + ", " + position_ + (sorted ? ", " + sort_ : "") +
              ") SELECT partition, item::jsonb, (" + last_position + ") + n" + (sorted ? ", sort" : "") +
-             " FROM a WHERE NOT EXISTS (SELECT FROM found)) SELECT n FROM found";
+             " FROM a WHERE NOT EXISTS (SELECT FROM a JOIN " + table_ + " t ON t." + partition_ + " = a.partition" +
+             (sorted ? " AND t." + sort_ + " = a.sort" : "") + ")";
 }
 
 std::vector<std::string> Table::creation() const {

@@ -150,7 +150,7 @@ Outcome Writer::run(std::span<const Members> rounds) {
         statements.push_back({round.tables().front()->insert, round.inserted()});
         Pool::Lease connection{connections_};
         Outcome outcome = connection->run(statements);
-        const bool was_there = !outcome.failure && outcome.results.back().rows() > 0;
+        const bool was_there = !outcome.failure && outcome.results.back().affected() == 0;
         if (!was_there && !outcome.worth_repeating) return outcome;
         statements.pop_back();
     }

@@ -252,7 +252,10 @@ TEST(PostgresServers, that_are_killed_and_started_again_have_what_they_acknowled
         server.stop(signal);
         is_down = true;
         for (std::thread& writer : writers) writer.join();
-        EXPECT_FALSE(is_done(put(*store, "down")));
+        // A session may outlive a server that was killed for a moment, and commit once more: then it counts.
+        const bool is_done_by_an_orphan = is_done(put(*store, name + "orphan"));
+        EXPECT_FALSE(is_done_by_an_orphan && signal != SIGKILL);
+        acknowledged += is_done_by_an_orphan ? 1 : 0;
         server.start_again();
         int found = 0;
         store::Scan scan{.table = "things"};
