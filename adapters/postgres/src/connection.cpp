@@ -302,9 +302,11 @@ Result Connection::read(const std::string& sql, Parameters parameters) {
 }
 
 void Connection::listen(const std::string& channel) {
+    // What is told is a transaction, and would wait for a flush; it may be lost with the server.
+    static const std::string no_flush = "SET synchronous_commit = off";
     const std::string sql = "LISTEN " + quoted_name(channel);
-    const Statement statement{sql, {}, true};
-    Outcome outcome = run({&statement, 1});
+    const std::vector<Statement> statements{{no_flush, {}, true}, {sql, {}, true}};
+    Outcome outcome = run(statements);
     if (outcome.failure) raise_certain(*std::move(outcome.failure));
 }
 
