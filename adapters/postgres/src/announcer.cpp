@@ -74,8 +74,8 @@ void Announcer::changed(std::string_view table) noexcept {
     try {
         const MutexLock lock{mutex_};
         if (changed_.contains(table)) return;  // it will be told
-        changed_.emplace(table);
         begin();
+        changed_.emplace(table);
     } catch (const std::exception&) {
         return;
     }

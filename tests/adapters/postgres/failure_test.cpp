@@ -225,6 +225,34 @@ TEST(PostgresSessions, of_one_store_are_bounded_and_who_waits_too_long_for_one_i
     EXPECT_EQ(store->scan({.table = "things"}).records.size(), 0U);
 }
 
+TEST(PostgresSessions, that_the_server_has_no_more_of_are_missed_by_those_only_who_need_one) {
+    Server& server = shared_server();
+    server.client().run("CREATE ROLE few LOGIN CONNECTION LIMIT 2; GRANT CREATE ON DATABASE postgres TO few");
+    const auto store = varve::open(server.url("postgres", "few") + "?schema=few&notify=off");
+    store->ensure_table(things);
+    ForeignClient holder = server.client();
+    holder.run("BEGIN; LOCK TABLE few.things IN ACCESS EXCLUSIVE MODE");
+    std::vector<std::thread> readers;
+    std::atomic<int> refused = 0;
+    std::atomic<int> done = 0;
+    for (int i = 0; i < 4; ++i) {
+        readers.emplace_back([&] {
+            try {
+                (void)store->scan({.table = "things"});
+                ++done;
+            } catch (const UnavailableError& error) {
+                EXPECT_NE(std::string{error.what()}.find("max_connections"), std::string::npos) << error.what();
+                ++refused;
+            }
+        });
+    }
+    while (refused < 2) std::this_thread::yield();
+    holder.run("ROLLBACK");
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(done, 2);
+    EXPECT_EQ(refused, 2);
+}
+
 TEST(PostgresServers, that_are_killed_and_started_again_have_what_they_acknowledged) {
     Server server;
     const auto store = varve::open(server.url());
