@@ -5,6 +5,7 @@
 
 #include <varve/core/error.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <list>
 #include <system_error>
@@ -19,6 +20,12 @@ namespace {
 
 constexpr int pause_ms = 5;           // between two announcements
 constexpr int retry_pause_ms = 1000;  // where the server is away
+
+/// Its thread must not keep the store from ending where a server is silent.
+Options impatient(Options options) {
+    options.timeout = std::min(options.timeout, std::chrono::milliseconds{2'000});
+    return options;
+}
 
 int make_eventfd() {
     const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -59,7 +66,7 @@ class Announcer::Watchers {
 };
 
 Announcer::Announcer(const Options& options)
-    : options_(options),
+    : options_(impatient(options)),
       channel_("varve " + options.schema),
       watchers_(std::make_shared<Watchers>()),
       wake_(make_eventfd()) {}
@@ -139,15 +146,24 @@ void Announcer::serve(const std::stop_token& stop) {
 }
 
 void Announcer::announce(Connection& connection) {
-    static const std::string tell = "SELECT pg_notify($1, name) FROM unnest($2::text[]) name";
-    Array names{Array::Type::text};
+    // What is told is a transaction, and would wait for a flush; it may be lost with the server.
+    static const std::string tell =
+        "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, name) FROM unnest($2::text[]) name";
+    std::set<std::string, std::less<>> told;
     {
         const MutexLock lock{mutex_};
-        if (changed_.empty()) return;
-        for (const std::string& name : changed_) names.add(name);
-        changed_.clear();
+        told.swap(changed_);
     }
-    static_cast<void>(connection.read(tell, Parameters{}.add(channel_).add(std::move(names))));
+    if (told.empty()) return;
+    try {
+        Array names{Array::Type::text};
+        for (const std::string& name : told) names.add(name);
+        static_cast<void>(connection.read(tell, Parameters{}.add(channel_).add(std::move(names))));
+    } catch (...) {
+        const MutexLock lock{mutex_};
+        changed_.merge(told);
+        throw;
+    }
 }
 
 }  // namespace varve::postgres

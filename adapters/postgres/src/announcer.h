@@ -22,7 +22,6 @@ class Connection;
 /// Threads: any.
 class Announcer {
   public:
-    /// `options` must outlive it.
     explicit Announcer(const Options& options);
     ~Announcer();
     Announcer(const Announcer&) = delete;
@@ -36,7 +35,7 @@ class Announcer {
   private:
     class Watchers;
 
-    void begin();
+    void begin() VARVE_REQUIRES(mutex_);
     void run(const std::stop_token& stop);
     /// Until it is to stop; throws if the connection is lost.
     void serve(const std::stop_token& stop);
@@ -45,7 +44,7 @@ class Announcer {
     void wait(int socket, bool wakes, int milliseconds);
     void wake() noexcept;
 
-    const Options& options_;
+    const Options options_;
     const std::string channel_;
     const std::shared_ptr<Watchers> watchers_;
     const int wake_;  // an eventfd

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -40,12 +41,43 @@ bool poll_until(int socket, short events, SteadyTime until) {
     }
 }
 
+Failure in_doubt(Failure failure) {
+    failure.kind = ErrorKind::in_doubt;
+    failure.in_doubt = true;
+    failure.message += "; the commit may or may not take effect, read to learn which";
+    return failure;
+}
+
 /// A prepared statement's name says what it is: by no pooler, which may give this connection a session in which others
 /// have prepared theirs, can it come to mean another one.
 std::string name_of(const std::string& sql) {
     std::array<char, 24> name{};
     std::snprintf(name.data(), name.size(), "varve_%016llx", static_cast<unsigned long long>(fnv1a(sql)));
     return name.data();
+}
+
+/// A part of a password that is not written as a URI wants it would stand in libpq's messages. Throws ConfigError.
+void check_percent_encoding(std::string_view connection) {
+    const std::size_t begin = connection.find("://");
+    if (begin == std::string_view::npos) return;
+    const std::string_view rest = connection.substr(begin + 3, connection.find('?') - begin - 3);
+    const auto is_hex = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+    bool fits = std::ranges::count(rest, '@') <= 1 && rest.find('/') >= std::min(rest.find('@'), rest.size());
+    if (rest.find('@') == std::string_view::npos) fits = true;
+    for (std::size_t i = rest.find('%'); i != std::string_view::npos; i = rest.find('%', i + 1))
+        fits = fits && i + 2 < rest.size() && is_hex(rest[i + 1]) && is_hex(rest[i + 2]);
+    if (fits) return;
+    throw ConfigError(
+        "a postgres URL cannot be read; in its user, its password and its database write %25 for %, %40 for @ and %2F "
+        "for /");
+}
+
+/// An error that the server itself tells of a statement, which has kept it from committing. What a pooler says of a lost
+/// server may come after the commit.
+bool is_of_the_server(const Result& result) {
+    const char* const state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
+    const char* const severity = PQresultErrorField(result.get(), PG_DIAG_SEVERITY_NONLOCALIZED);
+    return state != nullptr && severity != nullptr && !std::string_view{state}.starts_with("08");
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -93,6 +125,7 @@ Connection::~Connection() {
 }
 
 void Connection::connect() {
+    check_percent_encoding(options_.connection);
     // "dbname" may hold a whole URI, which the later ones then go beyond.
     const char* const names[] = {"dbname", "client_encoding", "fallback_application_name", nullptr};
     const char* const values[] = {options_.connection.c_str(), "UTF8", "varve", nullptr};
@@ -129,7 +162,8 @@ void Connection::check_server() {
         "false), set_config('enable_seqscan', 'off', false), set_config('enable_hashjoin', 'off', false), "
         "set_config('enable_mergejoin', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false), "
         "set_config('jit', 'off', false), set_config('synchronous_commit', CASE WHEN $2 = '' THEN "
-        "current_setting('synchronous_commit') ELSE $2 END, false), set_config('DateStyle', 'ISO', false)";
+        "current_setting('synchronous_commit') ELSE $2 END, false), set_config('DateStyle', 'ISO', false), "
+        "set_config('standard_conforming_strings', 'on', false)";
     static const std::string state =
         "SELECT current_setting('server_version_num'), current_setting('server_encoding'), current_setting('fsync'), "
         "current_setting('synchronous_commit'), pg_is_in_recovery()";
@@ -231,42 +265,40 @@ Outcome Connection::run(std::span<const Statement> statements) {
     is_broken_ = true;  // until the server has answered all of it
     std::vector<Step> steps;
     for (const Statement& statement : statements) {
-        if (!send(statement, steps)) outcome.failure = no_answer(one_line(PQerrorMessage(connection_.get())));
-    }
-    if (PQpipelineSync(connection_.get()) != 1 && !outcome.failure)
+        if (send(statement, steps)) continue;
+        // Without its end the server takes it for no transaction, and forgets it with the connection.
         outcome.failure = no_answer(one_line(PQerrorMessage(connection_.get())));
-    outcome.is_lost = outcome.failure.has_value();
-    // Without its end the server takes it for no transaction, and forgets it with the connection.
-    if (!outcome.failure) receive(outcome, steps);
+        outcome.is_lost = true;
+        return outcome;
+    }
+    if (PQpipelineSync(connection_.get()) == 1) {
+        receive(outcome, steps);
+    } else {
+        outcome.failure = in_doubt(no_answer(one_line(PQerrorMessage(connection_.get()))));
+        outcome.is_lost = true;
+    }
     return outcome;
 }
 
 void Connection::receive(Outcome& outcome, std::span<const Step> steps) {
-    const auto in_doubt = [&](Failure failure) {
-        failure.kind = ErrorKind::in_doubt;
-        failure.in_doubt = true;
-        failure.message += "; the commit may or may not take effect, read to learn which";
-        outcome.failure = std::move(failure);
-    };
+    const auto nobody_knows = [&](Failure failure) { outcome.failure = in_doubt(std::move(failure)); };
     const SteadyTime until = Clock::system().until(options_.timeout);
     const auto is_lost = [&] { return PQstatus(connection_.get()) == CONNECTION_BAD; };
     for (const Step& step : steps) {
         std::optional<Result> result = next(until);
-        if (!result) return in_doubt(no_answer("none within " + in_seconds(options_.timeout)));
+        if (!result) return nobody_knows(no_answer("none within " + in_seconds(options_.timeout)));
         const ExecStatusType status = PQresultStatus(result->get());
         if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
             if (!step.is_preparation) outcome.results.push_back(*std::move(result));
         } else {
             if (step.is_preparation) prepared_.erase(*step.sql);
             if (!outcome.failure) {
-                // An error of one of the statements has kept the server from committing, whatever happens later.
-                const char* const state = PQresultErrorField(result->get(), PG_DIAG_SQLSTATE);
-                if (state == nullptr) {
+                if (!is_of_the_server(*result)) {
                     outcome.is_lost = true;
-                    return in_doubt(failure_of(*result));
+                    return nobody_knows(failure_of(*result));
                 }
                 outcome.failure = failure_of(*result);
-                outcome.worth_repeating = rule_for(state).repeated;
+                outcome.worth_repeating = rule_for(PQresultErrorField(result->get(), PG_DIAG_SQLSTATE)).repeated;
             }
             if (is_lost()) return;
         }
@@ -277,19 +309,20 @@ void Connection::receive(Outcome& outcome, std::span<const Step> steps) {
     for (;;) {
         const std::optional<Result> result = next(until);
         if (!result) {
-            if (!outcome.failure) in_doubt(no_answer("none within " + in_seconds(options_.timeout)));
+            if (!outcome.failure) nobody_knows(no_answer("none within " + in_seconds(options_.timeout)));
             return;
         }
         if (PQresultStatus(result->get()) == PGRES_PIPELINE_SYNC) break;
         if (outcome.failure && is_lost()) return;
         if (!*result || outcome.failure) continue;
-        const char* const state = PQresultErrorField(result->get(), PG_DIAG_SQLSTATE);
-        const char* const severity = PQresultErrorField(result->get(), PG_DIAG_SEVERITY_NONLOCALIZED);
         // A plain error while it commits undoes all of it; whatever ends the session may come after the commit.
-        if (state == nullptr || severity == nullptr || std::string_view{severity} != "ERROR")
-            return in_doubt(failure_of(*result));
+        if (!is_of_the_server(*result) ||
+            std::string_view{PQresultErrorField(result->get(), PG_DIAG_SEVERITY_NONLOCALIZED)} != "ERROR") {
+            outcome.is_lost = true;
+            return nobody_knows(failure_of(*result));
+        }
         outcome.failure = failure_of(*result);
-        outcome.worth_repeating = rule_for(state).repeated;
+        outcome.worth_repeating = rule_for(PQresultErrorField(result->get(), PG_DIAG_SQLSTATE)).repeated;
     }
     is_broken_ = false;
 }
@@ -302,11 +335,9 @@ Result Connection::read(const std::string& sql, Parameters parameters) {
 }
 
 void Connection::listen(const std::string& channel) {
-    // What is told is a transaction, and would wait for a flush; it may be lost with the server.
-    static const std::string no_flush = "SET synchronous_commit = off";
     const std::string sql = "LISTEN " + quoted_name(channel);
-    const std::vector<Statement> statements{{no_flush, {}, true}, {sql, {}, true}};
-    Outcome outcome = run(statements);
+    const Statement statement{sql, {}, true};
+    Outcome outcome = run({&statement, 1});
     if (outcome.failure) raise_certain(*std::move(outcome.failure));
 }
 

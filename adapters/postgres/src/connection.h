@@ -78,8 +78,7 @@ class Connection {
     /// A single statement that reads, on this very connection. Throws.
     Result read(const std::string& sql, Parameters parameters = {});
 
-    /// From now on hears what other sessions tell on the channel, and is for nothing else but to tell: what it commits
-    /// waits for no flush. Throws.
+    /// From now on hears what other sessions tell on the channel. Throws.
     void listen(const std::string& channel);
     /// What they have told since the last call. Throws UnavailableError if the connection is lost.
     std::vector<std::string> heard();

@@ -44,7 +44,7 @@ Parameters& add(Parameters& parameters, const store::SortKey& sort) {
     return parameters;
 }
 
-/// A query as a statement, and what its rows are.
+/// A query as a statement.
 struct AskedPage {
     std::string sql;
     Parameters parameters;
@@ -193,13 +193,12 @@ Table PostgresStore::described_table(const Result& rows, int row) const {
                               .partition_attribute = std::string{rows.text(row, 1)},
                               .sort_attribute = std::string{rows.text(row, 2)},
                               .expiry_attribute = std::string{rows.text(row, 4)}};
-    static constexpr std::string_view words[] = {"none", "integer", "text"};
-    const auto* const type = std::ranges::find(words, rows.text(row, 3));
-    if (type == std::end(words)) {
+    const auto* const type = std::ranges::find(sort_type_words, rows.text(row, 3));
+    if (type == sort_type_words.end()) {
         throw CorruptionError("varve_tables of schema " + options_.schema + " has an unknown sort type for table '" +
                               schema.name + "': " + std::string{rows.text(row, 3)});
     }
-    schema.sort = static_cast<store::SortType>(type - std::begin(words));
+    schema.sort = static_cast<store::SortType>(type - sort_type_words.begin());
     return Table{space_, std::move(schema)};
 }
 
@@ -388,20 +387,23 @@ std::shared_ptr<store::ItemStore> open(const Options& options) {
 }
 
 std::string PostgresStore::ddl(std::string_view role) {
-    std::string sql = "CREATE SCHEMA IF NOT EXISTS " + space_ + ";\n" + catalogue_creation(space_) + ";\n";
     Pool::Lease connection{readers_};
     if (!has_catalogue(*connection)) {
         throw InvalidError("schema " + options_.schema + " of " + connection->where() +
                            " has no tables yet; run the application on it once, then ask again");
     }
+    std::string sql = "SET standard_conforming_strings = on;\nCREATE SCHEMA IF NOT EXISTS " + space_ + ";\n" +
+                      catalogue_creation(space_) + ";\n";
+    std::string names = space_ + ".varve_tables";
     const Result rows = connection->read(columns_ + " ORDER BY name");
     for (int row = 0; row < rows.rows(); ++row) {
-        for (const std::string& statement : described_table(rows, row).creation()) sql += statement + ";\n";
+        const Table table = described_table(rows, row);
+        for (const std::string& statement : table.creation()) sql += statement + ";\n";
+        names += ", " + table.sql_name();
     }
     if (role.empty()) return sql;
     return sql + "GRANT USAGE ON SCHEMA " + space_ + " TO " + quoted_name(role) +
-           ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + space_ + " TO " + quoted_name(role) +
-           ";\n";
+           ";\nGRANT SELECT, INSERT, UPDATE, DELETE ON " + names + " TO " + quoted_name(role) + ";\n";
 }
 
 std::string ddl(store::ItemStore& store, std::string_view role) {

@@ -130,9 +130,16 @@ std::string round_sql(const std::string& space, std::span<const Table* const> ta
     return sql + all_written + std::string{refused};
 }
 
-std::string lock_sql(const std::string& space) {
-    // In one order, so that of two transactions none has what the other waits for.
-    return "SELECT name FROM " + space + ".varve_tables WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE";
+std::string lock_sql(const std::string& space, bool accept_asynchronous_commit) {
+    // Under another isolation the statements after it would not see what was committed while it waited.
+    const std::string settings =
+        "current_setting('transaction_isolation') = 'read committed'" +
+        std::string{accept_asynchronous_commit ? "" : " AND current_setting('synchronous_commit') <> 'off'"};
+    // There is no such setting: to ask for it is an error, of SQLSTATE 42704. Names come in one order, so that of two
+    // transactions none has what the other waits for.
+    return "SELECT CASE WHEN " + settings +
+           " THEN name ELSE current_setting('varve.settings_of_this_session') END FROM " + space +
+           ".varve_tables WHERE name = ANY ($1::text[]) ORDER BY name FOR NO KEY UPDATE";
 }
 
 bool Round::has_room_for(std::span<const PreparedWrite> writes) const {

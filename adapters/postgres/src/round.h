@@ -67,7 +67,8 @@ class Round {
 
 /// The statement for rounds that write to these tables.
 std::string round_sql(const std::string& space, std::span<const Table* const> tables);
-/// The statement that locks the tables whose names are in the array $1, for the rest of the transaction.
-std::string lock_sql(const std::string& space);
+/// The statement that locks the tables whose names are in the array $1, for the rest of the transaction. It fails in a
+/// session that has lost the settings on which all of this rests, as a pooler may give it.
+std::string lock_sql(const std::string& space, bool accept_asynchronous_commit);
 
 }  // namespace varve::postgres

@@ -11,7 +11,6 @@ namespace varve::postgres {
 namespace {
 
 constexpr std::array<std::string_view, 3> sort_types{"", "bigint", "text COLLATE \"C\""};
-constexpr std::array<std::string_view, 3> sort_words{"none", "integer", "text"};
 constexpr std::size_t name_bytes_max = 50;  // of the server's 63, for what is put behind it
 
 std::string quoted(std::string_view text, char quote) {
@@ -87,13 +86,13 @@ std::vector<std::string> Table::creation() const {
     return {"CREATE TABLE IF NOT EXISTS " + table_ + " (\n    " + partition_ + " text COLLATE \"C\" NOT NULL,\n    " +
                 (sorted ? sort_ + " " + std::string{sort_types[type]} + " NOT NULL,\n    " : "") + item_ +
                 " jsonb NOT NULL,\n    " + position_ + " bigint NOT NULL,\n    " + bytes_ +
-                " integer GENERATED ALWAYS AS (octet_length(" + item_ + "::text)) STORED,\n    PRIMARY KEY (" +
-                partition_ + (sorted ? ", " + sort_ : "") + "))",
+                " integer GENERATED ALWAYS AS (octet_length(" + item_ + "::text)) STORED,\n    CONSTRAINT " +
+                quoted_name(base_ + "~key") + " PRIMARY KEY (" + partition_ + (sorted ? ", " + sort_ : "") + "))",
             "CREATE UNIQUE INDEX IF NOT EXISTS " + quoted_name(base_ + "~position") + " ON " + table_ + " (" +
                 position_ + ")",
             "INSERT INTO " + space_ + ".varve_tables VALUES (" + quoted_text(schema_.name) + ", " +
                 quoted_text(schema_.partition_attribute) + ", " + quoted_text(schema_.sort_attribute) + ", '" +
-                std::string{sort_words[type]} + "', " + quoted_text(schema_.expiry_attribute) +
+                std::string{sort_type_words[type]} + "', " + quoted_text(schema_.expiry_attribute) +
                 ", 0) ON CONFLICT DO NOTHING"};
 }
 

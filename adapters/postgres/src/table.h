@@ -4,7 +4,9 @@
 
 #include <varve/store/item_store.h>
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace varve::postgres {
@@ -17,7 +19,7 @@ namespace varve::postgres {
 ///         "item" jsonb NOT NULL,           -- the other attributes, see varve/store/item_text.h; bytes in hexadecimal
 ///         "position" bigint NOT NULL,      -- of the item's last write
 ///         "bytes" integer GENERATED ALWAYS AS (octet_length("item"::text)) STORED,  -- so that a page can end in time
-///         PRIMARY KEY ("id", "version"));
+///         CONSTRAINT "accounts~key" PRIMARY KEY ("id", "version"));
 ///     CREATE UNIQUE INDEX "accounts~position" ON varve."accounts" ("position");
 ///
 /// and in varve.varve_tables a row per table: its schema, and `last_erased`. Whoever writes to a table locks this row
@@ -58,7 +60,7 @@ class Table {
     /// The table is locked.
     std::string insert;
 
-    /// Columns item, partition, sort, and whether the page ends before; $1 partition, $2 limit, then from and to.
+    /// Columns item, partition, sort; $1 partition, $2 limit, then from and to.
     struct Range {
         bool from;
         bool from_exclusive;
@@ -75,8 +77,8 @@ class Table {
     store::Key key(const Result& rows, int row) const;
 
   private:
-    /// As many of the rows of `of` as belong into one page, with those columns.
-    std::string page(const std::string& columns, const std::string& of, const std::string& order) const;
+    /// As many of the rows that fit " WHERE …", in this order, as belong into one page, with those columns.
+    std::string page(const std::string& columns, const std::string& where, const std::string& order) const;
 
     store::TableSchema schema_;
     std::string space_;
@@ -89,6 +91,9 @@ class Table {
     std::string bytes_;
     std::string entry_;
 };
+
+/// As the catalogue calls a store::SortType.
+inline constexpr std::array<std::string_view, 3> sort_type_words{"none", "integer", "text"};
 
 /// Quoted as a name of SQL.
 std::string quoted_name(std::string_view name);

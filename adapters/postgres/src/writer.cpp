@@ -5,8 +5,11 @@
 #include <varve/store/adapter.h>
 #include <varve/store/item_text.h>
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <new>
+#include <set>
 
 namespace varve::postgres {
 namespace {
@@ -14,6 +17,20 @@ namespace {
 constexpr std::size_t writers = 2;
 // Of two that fail by each other one has got through; many may stand in line.
 constexpr unsigned attempts_max = 20;
+// The server takes no message of a gigabyte.
+constexpr std::size_t request_bytes_max = std::size_t{64} << 20;
+constexpr std::size_t atomic_bytes_max = std::size_t{256} << 20;
+
+std::size_t bytes_of(const PreparedWrite& write) {
+    return write.text.size() + write.condition.size() + write.removed.size() + write.write->key.partition.size();
+}
+
+/// So that a group has at most a thousand small writes, and never much more than a request's bytes.
+std::size_t cost_of(std::span<const PreparedWrite> writes) {
+    std::size_t bytes = 0;
+    for (const PreparedWrite& one : writes) bytes += bytes_of(one);
+    return writes.size() + bytes / (request_bytes_max / 1000);
+}
 
 /// What an answer is until it is given.
 Failure unanswered() noexcept {
@@ -52,25 +69,41 @@ store::Item parse_stored(const store::Key& key, std::string_view text) {
 Writer::Writer(const Options& options, std::string space, Announcer& announcer)
     : options_(options),
       space_(std::move(space)),
-      lock_(lock_sql(space_)),
+      lock_(lock_sql(space_, options.accept_asynchronous_commit)),
       announcer_(announcer),
       connections_(options, writers),
       queue_([this](store::CommitQueue::Group& group) { commit(group); }, [] {}, writers) {}
 
 std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> writes) {
-    if (writes.empty()) return {};
-    Request request;
-    request.cost = writes.size();
-    request.writes = writes;
-    request.answers.assign(writes.size(), unanswered());
-    queue_.run(request);
-    return std::move(request.answers);
+    std::vector<store::WriteAnswer> answers;
+    answers.reserve(writes.size());
+    while (!writes.empty()) {
+        std::size_t count = 1;
+        for (std::size_t bytes = bytes_of(writes.front()); count < writes.size(); ++count) {
+            bytes += bytes_of(writes[count]);
+            if (bytes > request_bytes_max) break;
+        }
+        Request request;
+        request.writes = writes.first(count);
+        request.cost = cost_of(request.writes);
+        request.answers.assign(count, unanswered());
+        queue_.run(request);
+        std::ranges::move(request.answers, std::back_inserter(answers));
+        writes = writes.subspan(count);
+    }
+    return answers;
 }
 
 store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writes) {
     if (writes.empty()) return store::Applied{};
+    std::size_t bytes = 0;
+    for (const PreparedWrite& one : writes) bytes += bytes_of(one);
+    if (bytes > atomic_bytes_max) {
+        throw InvalidError("an atomic batch of " + std::to_string(bytes >> 20) + " MiB as stored; at most " +
+                           std::to_string(atomic_bytes_max >> 20) + " are allowed");
+    }
     Request request;
-    request.cost = writes.size();
+    request.cost = cost_of(writes);
     request.writes = writes;
     request.atomic = true;
     request.atomic_answer = unanswered();
@@ -79,6 +112,8 @@ store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writ
 }
 
 void Writer::Request::fail(const Failure& failure) noexcept {
+    if (is_answered) return;
+    is_answered = true;
     const auto copy = [&]() noexcept {
         Failure own{.kind = failure.kind, .in_doubt = failure.in_doubt, .message = {}};
         try {
@@ -108,6 +143,18 @@ void Writer::commit(store::CommitQueue::Group& group) noexcept {
     }
 }
 
+void Writer::run_each(std::span<Request* const> requests) noexcept {
+    for (Request* const request : requests) {
+        try {
+            run({&request, 1});
+        } catch (const std::bad_alloc&) {
+            request->fail(unanswered());
+        } catch (...) {
+            request->fail(current_failure());
+        }
+    }
+}
+
 std::vector<Writer::Members> Writer::rounds_of(std::span<Request* const> requests) {
     std::vector<Members> rounds(1);
     for (Request* const request : requests) {
@@ -130,19 +177,18 @@ void Writer::run(std::span<Request* const> requests) {
     }
     if (outcome.failure->kind == ErrorKind::invalid && requests.size() > 1) {
         // One of them has something that the server cannot take; it is no reason to refuse the others.
-        for (Request* const request : requests) run({&request, 1});
-        return;
+        return run_each(requests);
     }
     for (Request* const request : requests) request->fail(*outcome.failure);
 }
 
 Outcome Writer::run(std::span<const Members> rounds) {
-    std::map<std::string_view, bool> names;
+    std::set<std::string_view> names;
     for (const Members& members : rounds) {
-        for (const Table* const table : members.round.tables()) names.emplace(table->schema().name, true);
+        for (const Table* const table : members.round.tables()) names.insert(table->schema().name);
     }
     Array locked{Array::Type::text};
-    for (const auto& [name, is_locked] : names) locked.add(name);
+    for (const std::string_view name : names) locked.add(name);
     std::vector<Statement> statements;
     statements.push_back({lock_, Parameters{}.add(std::move(locked))});
     if (const Round& round = rounds.front().round; rounds.size() == 1 && round.is_new()) {
@@ -151,7 +197,8 @@ Outcome Writer::run(std::span<const Members> rounds) {
         Pool::Lease connection{connections_};
         Outcome outcome = connection->run(statements);
         const bool was_there = !outcome.failure && outcome.results.back().affected() == 0;
-        if (!was_there && !outcome.worth_repeating) return outcome;
+        if (!was_there && !outcome.worth_repeating && !outcome.is_lost) return outcome;
+        if (outcome.failure && outcome.failure->in_doubt) return outcome;
         statements.pop_back();
     }
     for (const Members& members : rounds)
@@ -163,7 +210,9 @@ Outcome Writer::run(std::span<const Members> rounds) {
     for (;;) {
         Pool::Lease connection{connections_};
         Outcome outcome = connection->run(statements);
-        if (!outcome.worth_repeating || !backoff.next()) return outcome;
+        const bool has_certainly_failed = outcome.failure && !outcome.failure->in_doubt;
+        const bool again = outcome.worth_repeating || (outcome.is_lost && has_certainly_failed);
+        if (!again || !backoff.next()) return outcome;
     }
 }
 
@@ -212,6 +261,7 @@ void Writer::answer(const Members& members, const Result& refused) {
         store::RefusedBatch& all = batch != nullptr ? *batch : request->atomic_answer.emplace<store::RefusedBatch>();
         all.refused.push_back({.index = index, .current = std::move(current)});
     }
+    for (Request* const request : members.requests) request->is_answered = true;
 }
 
 const std::string& Writer::statement(std::span<const Table* const> tables) {

@@ -37,6 +37,8 @@ class Writer {
         bool atomic = false;
         std::vector<store::WriteAnswer> answers = {};  // unless atomic: one per write from the beginning
         store::AtomicAnswer atomic_answer = {};        // if atomic
+        bool is_answered = false;
+        /// Unless it is answered.
         void fail(const Failure& failure) noexcept;
     };
     /// Requests that are carried out by one statement.
@@ -47,6 +49,7 @@ class Writer {
 
     // These run in the leader's thread.
     void commit(store::CommitQueue::Group& group) noexcept;
+    void run_each(std::span<Request* const> requests) noexcept;
     /// The group in rounds.
     static std::vector<Members> rounds_of(std::span<Request* const> requests);
     /// As often as it takes; what the world does to it is in the outcome.

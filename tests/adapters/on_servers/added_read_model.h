@@ -45,19 +45,24 @@ inline void add_read_model(const std::function<std::shared_ptr<store::ItemStore>
     for (std::size_t i = 0; i < customers; ++i) bank.execute<Account>(customer(i), Deposit{1'000'000}).value();
 
     std::atomic<int> left = transfers;
-    std::atomic<bool> is_over = false;
     std::array<std::atomic<std::size_t>, writers> done{};
     std::vector<std::jthread> threads;
     for (std::size_t writer = 0; writer < writers; ++writer) {
-        threads.emplace_back([&, writer] {
-            for (std::size_t i = 0; !is_over; ++i) {
-                transfer(bank, writer + writers * i);
-                --left;
-                ++done.at(writer);
+        threads.emplace_back([&, writer](const std::stop_token& stop) {
+            try {
+                for (std::size_t i = 0; !stop.stop_requested(); ++i) {
+                    transfer(bank, writer + writers * i);
+                    ++done.at(writer);
+                    if (--left == 0) left.notify_all();
+                }
+            } catch (const std::exception& error) {
+                ADD_FAILURE() << error.what();
+                left = 0;
+                left.notify_all();
             }
         });
     }
-    while (left > 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    for (int now = left; now > 0; now = left) left.wait(now);
 
     Application other{open(), {.retry = {.time_max = patience}}};
     std::array<std::size_t, writers> before{};
@@ -66,7 +71,6 @@ inline void add_read_model(const std::function<std::shared_ptr<store::ItemStore>
     ASSERT_TRUE(other.wait_for<ProjectBalance>({}, patience)) << other.followers().front().error;
     for (std::size_t writer = 0; writer < writers; ++writer)
         EXPECT_GT(done.at(writer), before.at(writer)) << "nobody had to wait until it was there";
-    is_over = true;
     threads.clear();
 
     ASSERT_TRUE(other.wait_for<ProjectBalance>({}, patience));

@@ -109,6 +109,28 @@ TEST(StoredInPostgres, names_that_the_server_would_confuse_or_cut_stay_apart) {
     EXPECT_EQ(again->query({.table = "columns", .partition = "p"}).records.size(), 1U);
 }
 
+TEST(StoredInPostgres, names_of_tables_meet_none_of_the_servers_own) {
+    const auto store = varve::open(fresh_url(shared_server()));
+    for (const std::string name : {"foo", "foo_pkey", "foo_position", "foo_key", "foo_bytes"}) {
+        store->ensure_table({.name = name, .partition_attribute = "id"});
+        ASSERT_TRUE(is_applied(write_one(*store, {{name, "a", {}}, Put{{{"x", 1}}}}))) << name;
+        EXPECT_EQ(read_one(*store, {name, "a", {}}), (Item{{"x", 1}})) << name;
+    }
+}
+
+TEST(StoredInPostgres, many_large_items_are_written_in_several_messages) {
+    const auto store = varve::open(fresh_url(shared_server()));
+    store->ensure_table(notes);
+    const Item large{{"text", std::string(std::size_t{7} << 20, 'x')}};
+    std::vector<Write> writes;
+    for (int i = 0; i < 40; ++i) writes.push_back({note(std::to_string(i)), Put{large}});
+    for (const WriteAnswer& answer : store->write(writes)) EXPECT_TRUE(is_applied(answer));
+    EXPECT_EQ(store->last_change("notes"), writes.size());
+    EXPECT_THROW((void)store->write_atomically(writes), InvalidError);
+    writes.resize(20);
+    EXPECT_TRUE(std::holds_alternative<Applied>(store->write_atomically(writes)));
+}
+
 TEST(StoredInPostgres, two_schemas_of_one_database_know_nothing_of_each_other) {
     const auto first = varve::open(fresh_url(shared_server()));
     const auto second = varve::open(fresh_url(shared_server()));
@@ -134,7 +156,10 @@ TEST(StoredInPostgres, what_ddl_says_by_hand_is_all_that_a_role_with_its_grants_
     shared_server().client().run("CREATE ROLE " + schema + "_app LOGIN");
     shared_server().client().run("CREATE DATABASE production");
     ForeignClient owner{shared_server().url("production")};
+    owner.run("CREATE SCHEMA " + schema + "; CREATE TABLE " + schema + ".of_others (secret text)");
     for (int i = 0; i < 2; ++i) owner.run(ddl(*tried, schema + "_app"));  // twice does no harm
+    EXPECT_EQ(owner.run("SELECT has_table_privilege('" + schema + "_app', '" + schema + ".of_others', 'SELECT')"),
+              std::vector<std::string>{"f"});
     const std::string as_app = shared_server().url("production", schema + "_app") + "?schema=" + schema;
     const auto store = varve::open(as_app + "&tables=expect");
     for (const TableSchema& table : tables) store->ensure_table(table);

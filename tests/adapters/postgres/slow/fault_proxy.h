@@ -30,6 +30,7 @@ enum class Fault {
     farewell_before,  ///< the server ends the session, and has done nothing
     farewell_after,   ///< the server did it, and ends the session before it says so
     refused,          ///< not now: the server is shutting down; the connection is closed
+    pooler_crash,     ///< the server did it; a pooler says that it has lost the server
     delayed,          ///< the answer waits a moment
     silent,           ///< the server did it, and no answer comes until the client gives up
 };
@@ -118,12 +119,10 @@ class FaultProxy {
     static constexpr std::size_t sync_size = 5;
     static constexpr std::size_t ready_size = 6;
 
-    static std::string farewell(std::string_view state) {
-        std::string fields;
-        for (const std::string_view field : {std::string_view{"SFATAL"}, std::string_view{"VFATAL"}}) {
-            fields += field;
-            fields += '\0';
-        }
+    /// The server says how bad it is twice, for people and for programs; a pooler only once.
+    static std::string farewell(std::string_view state, bool is_of_the_server = true) {
+        std::string fields = std::string{"SFATAL"} + '\0';
+        if (is_of_the_server) fields += std::string{"VFATAL"} + '\0';
         fields += "C" + std::string{state} + '\0' + "Mthe proxy ends it" + '\0' + '\0';
         const std::size_t length = fields.size() + 4;
         return std::string{'E', 0, 0, static_cast<char>(length / 256), static_cast<char>(length % 256)} + fields;
@@ -179,6 +178,7 @@ class FaultProxy {
             case Fault::farewell_after:
                 client.send(answer->substr(0, answer->size() - ready_size) + farewell("57P01"));
                 return false;
+            case Fault::pooler_crash: client.send(farewell("08P01", false)); return false;
             case Fault::delayed:
                 if (!wait_a_moment()) return false;
                 break;

@@ -64,6 +64,7 @@ TEST(Kill, a_session_that_is_killed_takes_all_others_with_it_and_nothing_is_lost
     const Spread spread{plan, 3, [&] {
                             const auto sessions = server.client().run(
                                 "SELECT pid FROM pg_stat_activity WHERE application_name = 'varve' LIMIT 1");
+                            EXPECT_FALSE(sessions.empty());
                             // The server's other processes end themselves, and it recovers.
                             for (const std::string& session : sessions) kill(std::stoi(session), SIGKILL);
                         }};
