@@ -41,7 +41,7 @@ bool poll_until(int socket, short events, SteadyTime until) {
     }
 }
 
-Failure in_doubt(Failure failure) {
+Failure left_in_doubt(Failure failure) {
     failure.kind = ErrorKind::in_doubt;
     failure.in_doubt = true;
     failure.message += "; the commit may or may not take effect, read to learn which";
@@ -274,14 +274,14 @@ Outcome Connection::run(std::span<const Statement> statements) {
     if (PQpipelineSync(connection_.get()) == 1) {
         receive(outcome, steps);
     } else {
-        outcome.failure = in_doubt(no_answer(one_line(PQerrorMessage(connection_.get()))));
+        outcome.failure = left_in_doubt(no_answer(one_line(PQerrorMessage(connection_.get()))));
         outcome.is_lost = true;
     }
     return outcome;
 }
 
 void Connection::receive(Outcome& outcome, std::span<const Step> steps) {
-    const auto nobody_knows = [&](Failure failure) { outcome.failure = in_doubt(std::move(failure)); };
+    const auto nobody_knows = [&](Failure failure) { outcome.failure = left_in_doubt(std::move(failure)); };
     const SteadyTime until = Clock::system().until(options_.timeout);
     const auto is_lost = [&] { return PQstatus(connection_.get()) == CONNECTION_BAD; };
     for (const Step& step : steps) {
