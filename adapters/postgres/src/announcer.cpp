@@ -99,7 +99,8 @@ std::shared_ptr<void> Announcer::watch(const std::string& table, std::function<v
 }
 
 void Announcer::begin() {
-    if (!thread_.is_running()) thread_ = BackgroundThread{[this](const std::stop_token& stop) { run(stop); }};
+    if (!thread_.is_running())
+        thread_ = BackgroundThread{[this](const std::stop_token& stop) { run(stop); }, options_.runtime.threads};
 }
 
 void Announcer::wake() noexcept {

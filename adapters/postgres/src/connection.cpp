@@ -114,7 +114,7 @@ void Connection::Close::operator()(pg_conn* connection) const {
     PQfinish(connection);
 }
 
-Connection::Connection(const Options& options) : options_(options), where_("the PostgreSQL database") {
+Connection::Connection(const Options& options) : options_(options) {
     connect();
     check_server();
 }
@@ -124,11 +124,63 @@ Connection::~Connection() {
     if (process_.is_another()) abandon(std::move(connection_));
 }
 
+std::vector<Connection::Host> Connection::hosts_of(const std::string& connection) {
+    const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all{PQconninfoParse(connection.c_str(), nullptr),
+                                                                           PQconninfoFree};
+    const auto list = [&](std::string_view keyword) {
+        std::vector<std::string> values;
+        for (const PQconninfoOption* one = all.get(); one != nullptr && one->keyword != nullptr; ++one) {
+            if (one->keyword != keyword || one->val == nullptr) continue;
+            std::string_view rest = one->val;
+            for (std::size_t end = 0; end != std::string_view::npos; rest.remove_prefix(end + 1)) {
+                end = rest.find(',');
+                values.emplace_back(rest.substr(0, end));
+                if (end == std::string_view::npos) break;
+            }
+        }
+        return values;
+    };
+    const std::vector<std::string> names = list("host");
+    const std::vector<std::string> addresses = list("hostaddr");
+    const std::vector<std::string> ports = list("port");
+    const std::size_t count = std::max({names.size(), addresses.size(), std::size_t{1}});
+    const auto fits = [&](const auto& values) { return values.size() <= 1 || values.size() == count; };
+    if (count == 1 || !fits(names) || !fits(addresses) || !fits(ports)) return {Host{}};  // libpq says what is wrong
+    const auto nth = [](const std::vector<std::string>& values, std::size_t i) {
+        return values.empty() ? std::string{} : values[values.size() == 1 ? 0 : i];
+    };
+    std::vector<Host> hosts;
+    for (std::size_t i = 0; i < count; ++i) hosts.push_back({nth(names, i), nth(addresses, i), nth(ports, i)});
+    return hosts;
+}
+
 void Connection::connect() {
     check_percent_encoding(options_.connection);
-    // "dbname" may hold a whole URI, which the later ones then go beyond.
-    const char* const names[] = {"dbname", "client_encoding", "fallback_application_name", nullptr};
-    const char* const values[] = {options_.connection.c_str(), "UTF8", "varve", nullptr};
+    // libpq would wait for the first of several for as long as it is silent.
+    const std::vector<Host> hosts = hosts_of(options_.connection);
+    for (std::size_t i = 0;; ++i) {
+        try {
+            return connect(hosts[i], options_.timeout / static_cast<int>(hosts.size()));
+        } catch (const Error& error) {
+            const bool is_about_this_one =
+                error.kind() == ErrorKind::unavailable || error.kind() == ErrorKind::read_only;
+            if (!is_about_this_one || i + 1 == hosts.size()) throw;
+        }
+    }
+}
+
+void Connection::connect(const Host& host, std::chrono::milliseconds timeout) {
+    where_ = "the PostgreSQL database";
+    // "dbname" may hold a whole URI, which the later ones then go beyond, unless they are empty.
+    const char* const names[] = {"dbname", "host", "hostaddr", "port", "client_encoding", "fallback_application_name",
+                                 nullptr};
+    const char* const values[] = {options_.connection.c_str(),
+                                  host.name.c_str(),
+                                  host.address.c_str(),
+                                  host.port.c_str(),
+                                  "UTF8",
+                                  "varve",
+                                  nullptr};
     connection_.reset(PQconnectStartParams(names, values, 1));
     if (!connection_) throw std::bad_alloc{};
     const auto fail = [&](std::string_view message) {
@@ -139,12 +191,13 @@ void Connection::connect() {
     };
     if (PQstatus(connection_.get()) == CONNECTION_BAD) fail(PQerrorMessage(connection_.get()));
     where_ += " " + std::string{PQdb(connection_.get())};
-    const SteadyTime until = Clock::system().until(options_.timeout);
+    const SteadyTime until = Clock::system().until(timeout);
     for (PostgresPollingStatusType state = PGRES_POLLING_WRITING; state != PGRES_POLLING_OK;) {
         if (state == PGRES_POLLING_FAILED) fail(PQerrorMessage(connection_.get()));
         const short events = state == PGRES_POLLING_WRITING ? POLLOUT : POLLIN;
         if (!poll_until(PQsocket(connection_.get()), events, until)) {
-            throw UnavailableError("no connection to " + where_ + " within " + in_seconds(options_.timeout));
+            throw UnavailableError("no connection to " + where_ + " on " + PQhost(connection_.get()) + " within " +
+                                   in_seconds(timeout));
         }
         state = PQconnectPoll(connection_.get());
     }

@@ -100,7 +100,16 @@ class Connection {
         const std::string* sql = nullptr;
     };
 
+    /// One of those that a connection string names; what is empty is as the string has it.
+    struct Host {
+        std::string name;
+        std::string address;
+        std::string port;
+    };
+
+    static std::vector<Host> hosts_of(const std::string& connection);
     void connect();
+    void connect(const Host& host, std::chrono::milliseconds timeout);
     void check_server();
     /// False: libpq could not take it.
     bool send(const Statement& statement, std::vector<Step>& steps);

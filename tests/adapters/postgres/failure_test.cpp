@@ -126,6 +126,12 @@ TEST(PostgresServers, that_cannot_be_used_say_why_and_what_to_do) {
         }
     }};
     expect_refused("postgres://varve@" + mute.address() + "/postgres?timeout_ms=200", ErrorKind::unavailable, "0.2 s");
+    // One that is well is found behind all of these.
+    const std::string refusing = "127.0.0.1:" + std::to_string(nobody.port());
+    EXPECT_NO_THROW((void)varve::open("postgres://varve@" + mute.address() + "," + refusing + "," + server.address() +
+                                      "/postgres?timeout_ms=3000"));
+    expect_refused("postgres://varve@" + mute.address() + "," + refusing + "/postgres?timeout_ms=400",
+                   ErrorKind::unavailable, "refused");
 }
 
 TEST(PostgresServers, whose_password_is_wrong_are_told_so_without_it) {

@@ -35,7 +35,7 @@ struct Options {
     /// Whether followers in other processes are woken by what this one commits, and this one's by theirs, through
     /// NOTIFY; that takes one connection more, and a thread. Without it they look by themselves from time to time.
     bool notify = true;
-    Runtime runtime = {};
+    Runtime runtime = {};  ///< for its thread, and for the pauses between attempts
 };
 
 /// Opens the store. What `varve::open` does with
