@@ -56,8 +56,8 @@ class Table {
     std::string select_many;    ///< $1, $2: arrays of them; columns: which, from 1, and item
     std::string changes;        ///< $1 after, $2 limit; columns: item, partition, sort, position
     std::string last_position;  ///< column 0: the last one given
-    /// $1 partitions, $2 items, $3 sorts, arrays of as many. Inserts all of them, or none if one of these keys is there.
-    /// The table is locked.
+    /// $1 partitions, $2 items, $3 sorts, arrays of as many. Inserts all of them, or none if one of these keys is
+    /// there. The table is locked.
     std::string insert;
 
     /// Columns item, partition, sort; $1 partition, $2 limit, then from and to.

@@ -40,8 +40,8 @@ inline Schedules in_memory(const Case& what, Subject subject, Way way, Level lev
     return schedules;
 }
 
-/// Every schedule of every cell is too much for a server: what may happen is tried with the schedule that brings it about
-/// in memory, what may not with a sample of all that memory knows.
+/// Every schedule of every cell is too much for a server: what may happen is tried with the schedule that brings it
+/// about in memory, what may not with a sample of all that memory knows.
 class IsolationSample {
   public:
     explicit IsolationSample(std::shared_ptr<store::ItemStore> store) : store_(std::move(store)) {}

@@ -39,7 +39,8 @@ class CommitQueue {
     /// The requests that one commit takes along.
     class Group {
       public:
-        /// Takes the next request, the leader's own at first; nullptr if nobody else waits or the group is large enough.
+        /// Takes the next request, the leader's own at first; nullptr if nobody else waits or the group is large
+        /// enough.
         Request* take();
         /// As `take`, without an end to the group.
         Request* take_any();

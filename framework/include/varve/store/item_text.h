@@ -27,7 +27,8 @@ enum class BytesText {
 ///              | '{"$hex":"' two of 0-9 a-f for each '"}'
 std::string item_text(const Item& item, BytesText bytes = BytesText::base64);
 
-/// The item that `text` tells of; white space and the order of members are of no account. Throws CorruptionError that says what is wrong and where in the text.
+/// The item that `text` tells of; white space and the order of members are of no account. Throws a CorruptionError that
+/// says what is wrong and where in the text.
 Item parse_item(std::string_view text);
 
 }  // namespace varve::store
