@@ -6,14 +6,15 @@
 #include <varve/store/item_text.h>
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
 #include <new>
 #include <set>
+#include <utility>
 
 namespace varve::postgres {
 namespace {
 
+constexpr std::string_view where = "the PostgreSQL database";
 constexpr std::size_t writers = 2;
 // Of two that fail by each other one has got through; many may stand in line.
 constexpr unsigned attempts_max = 20;
@@ -26,34 +27,8 @@ std::size_t bytes_of(const PreparedWrite& write) {
 }
 
 /// So that a group has at most a thousand small writes, and never much more than a request's bytes.
-std::size_t cost_of(std::span<const PreparedWrite> writes) {
-    std::size_t bytes = 0;
-    for (const PreparedWrite& one : writes) bytes += bytes_of(one);
-    return writes.size() + bytes / (request_bytes_max / 1000);
-}
-
-/// What an answer is until it is given.
-Failure unanswered() noexcept {
-    return {.kind = ErrorKind::in_doubt, .in_doubt = true, .message = {}};
-}
-
-/// Of the exception being handled, before anything was sent. Without memory for more it is brief.
-Failure current_failure() noexcept {
-    Failure failure{.kind = ErrorKind::unavailable, .in_doubt = false, .message = {}};
-    try {
-        try {
-            throw;
-        } catch (const Error& error) {
-            failure = {.kind = error.kind(), .in_doubt = error.in_doubt(), .message = error.what()};
-        } catch (const std::bad_alloc&) {
-            failure.message = "no memory is left to write to the PostgreSQL database";
-        } catch (const std::exception& error) {
-            failure.message = std::string{"no write to the PostgreSQL database: "} + error.what();
-        }
-    } catch (const std::bad_alloc&) {
-        failure.message = "out of memory";  // so short that it needs none
-    }
-    return failure;
+std::size_t cost_of(std::size_t writes, std::size_t bytes) {
+    return writes + bytes / (request_bytes_max / 1000);
 }
 
 }  // namespace
@@ -78,15 +53,14 @@ std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> wri
     std::vector<store::WriteAnswer> answers;
     answers.reserve(writes.size());
     while (!writes.empty()) {
-        std::size_t count = 1;
-        for (std::size_t bytes = bytes_of(writes.front()); count < writes.size(); ++count) {
-            bytes += bytes_of(writes[count]);
-            if (bytes > request_bytes_max) break;
-        }
-        Request request;
+        std::size_t count = 0;
+        std::size_t bytes = 0;
+        do {
+            bytes += bytes_of(writes[count++]);
+        } while (count < writes.size() && bytes + bytes_of(writes[count]) <= request_bytes_max);
+        Request request{count, store::Batch::independent};
+        request.cost = cost_of(count, bytes);
         request.writes = writes.first(count);
-        request.cost = cost_of(request.writes);
-        request.answers.assign(count, unanswered());
         queue_.run(request);
         std::ranges::move(request.answers, std::back_inserter(answers));
         writes = writes.subspan(count);
@@ -102,29 +76,16 @@ store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writ
         throw InvalidError("an atomic batch of " + std::to_string(bytes >> 20) + " MiB as stored; at most " +
                            std::to_string(atomic_bytes_max >> 20) + " are allowed");
     }
-    Request request;
-    request.cost = cost_of(writes);
+    Request request{writes.size(), store::Batch::atomic};
+    request.cost = cost_of(writes.size(), bytes);
     request.writes = writes;
-    request.atomic = true;
-    request.atomic_answer = unanswered();
     queue_.run(request);
     return std::move(request.atomic_answer);
 }
 
 void Writer::Request::fail(const Failure& failure) noexcept {
-    if (is_answered) return;
-    is_answered = true;
-    const auto copy = [&]() noexcept {
-        Failure own{.kind = failure.kind, .in_doubt = failure.in_doubt, .message = {}};
-        try {
-            own.message = failure.message;
-        } catch (const std::bad_alloc&) {
-            own.message = "out of memory";
-        }
-        return own;
-    };
-    atomic_answer = copy();
-    for (store::WriteAnswer& answer : answers) answer = copy();
+    if (std::exchange(is_answered, true)) return;
+    WriteRequest::fail(failure);
 }
 
 void Writer::commit(store::CommitQueue::Group& group) noexcept {
@@ -137,9 +98,9 @@ void Writer::commit(store::CommitQueue::Group& group) noexcept {
         while (auto* const request = group.take()) requests.push_back(static_cast<Request*>(request));
         run(requests);
     } catch (const std::bad_alloc&) {
-        fail(unanswered());
+        fail(store::unanswered());
     } catch (...) {
-        fail(current_failure());
+        fail(store::current_failure(where));
     }
 }
 
@@ -148,9 +109,9 @@ void Writer::run_each(std::span<Request* const> requests) noexcept {
         try {
             run({&request, 1});
         } catch (const std::bad_alloc&) {
-            request->fail(unanswered());
+            request->fail(store::unanswered());
         } catch (...) {
-            request->fail(current_failure());
+            request->fail(store::current_failure(where));
         }
     }
 }
@@ -218,7 +179,6 @@ Outcome Writer::run(std::span<const Members> rounds) {
 
 void Writer::answer(const Members& members, const Result& refused) {
     // Those that are not among the refused have been applied.
-    std::vector<store::WriteAnswer*> answers;
     std::vector<std::pair<Request*, std::size_t>> writes;
     for (Request* const request : members.requests) {
         request->atomic_answer = store::Applied{};

@@ -7,6 +7,7 @@
 #include <varve/core/mutex.h>
 #include <varve/store/commit_queue.h>
 #include <varve/store/item_store.h>
+#include <varve/store/write_request.h>
 
 #include <map>
 #include <span>
@@ -32,11 +33,9 @@ class Writer {
     store::AtomicAnswer write_atomically(std::span<const PreparedWrite> writes);
 
   private:
-    struct Request : store::CommitQueue::Request {
+    struct Request : store::WriteRequest {
+        using WriteRequest::WriteRequest;
         std::span<const PreparedWrite> writes;
-        bool atomic = false;
-        std::vector<store::WriteAnswer> answers = {};  // unless atomic: one per write from the beginning
-        store::AtomicAnswer atomic_answer = {};        // if atomic
         bool is_answered = false;
         /// Unless it is answered.
         void fail(const Failure& failure) noexcept;

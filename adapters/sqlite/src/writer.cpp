@@ -7,7 +7,6 @@
 #include <varve/store/item_text.h>
 
 #include <exception>
-#include <new>
 
 namespace varve::sqlite {
 namespace {
@@ -17,32 +16,6 @@ constexpr std::int64_t page_size = 4096;
 constexpr int checkpoint_pages = 4000;
 // So much of log tells that a reader stays in an old state.
 constexpr std::int64_t warning_bytes = std::int64_t{128} << 20;
-
-/// What an answer is until it is given.
-Failure unanswered() noexcept {
-    return {.kind = ErrorKind::in_doubt, .in_doubt = true, .message = {}};
-}
-
-/// Of the exception being handled. Without memory for more it is brief.
-Failure current_failure(const Options& options) noexcept {
-    Failure failure{.kind = ErrorKind::unavailable, .in_doubt = false, .message = {}};
-    try {
-        try {
-            throw;
-        } catch (const Error& error) {
-            failure.kind = error.kind();
-            failure.in_doubt = error.in_doubt();
-            failure.message = error.what();
-        } catch (const std::bad_alloc&) {
-            failure.message = "no memory is left to write to the SQLite file " + options.path;
-        } catch (const std::exception& error) {
-            failure.message = "no answer from the SQLite file " + options.path + ": " + error.what();
-        }
-    } catch (const std::bad_alloc&) {
-        failure.message = "out of memory";  // so short that it needs none
-    }
-    return failure;
-}
 
 }  // namespace
 
@@ -56,6 +29,7 @@ store::Item parse_stored(const Options& options, const store::Key& key, std::str
 
 Writer::Writer(const Options& options)
     : options_(options),
+      where_("the SQLite file " + options.path),
       connection_(connect()),
       files_(options.path),
       next_warning_bytes_(warning_bytes),
@@ -75,37 +49,18 @@ std::unique_ptr<Connection> Writer::connect() const {
 
 std::vector<store::WriteAnswer> Writer::write(std::span<const PreparedWrite> writes) {
     if (writes.empty()) return {};
-    Request request;
-    request.cost = writes.size();
+    Request request{writes.size(), store::Batch::independent};
     request.writes = writes;
-    request.answers.assign(writes.size(), unanswered());
     queue_.run(request);
     return std::move(request.answers);
 }
 
 store::AtomicAnswer Writer::write_atomically(std::span<const PreparedWrite> writes) {
     if (writes.empty()) return store::Applied{};
-    Request request;
-    request.cost = writes.size();
+    Request request{writes.size(), store::Batch::atomic};
     request.writes = writes;
-    request.atomic = true;
-    request.atomic_answer = unanswered();
     queue_.run(request);
     return std::move(request.atomic_answer);
-}
-
-void Writer::Request::fail(const Failure& failure) noexcept {
-    const auto copy = [&]() noexcept {
-        Failure own{.kind = failure.kind, .in_doubt = failure.in_doubt, .message = {}};
-        try {
-            own.message = failure.message;
-        } catch (const std::bad_alloc&) {
-            own.message = "out of memory";
-        }
-        return own;
-    };
-    atomic_answer = copy();
-    for (store::WriteAnswer& answer : answers) answer = copy();
 }
 
 void Writer::fail(store::CommitQueue::Group& group, const Failure& failure) noexcept {
@@ -130,7 +85,7 @@ void Writer::commit(store::CommitQueue::Group& group) noexcept {
             if (positions.erased) connection_->prepare(table->set_last_erased).bind(1, positions.last).run();
         }
     } catch (...) {
-        const Failure failure = current_failure(options_);
+        const Failure failure = store::current_failure(where_);
         connection_->rollback();
         return fail(group, failure);
     }

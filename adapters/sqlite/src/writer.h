@@ -6,6 +6,7 @@
 
 #include <varve/store/commit_queue.h>
 #include <varve/store/item_store.h>
+#include <varve/store/write_request.h>
 
 #include <atomic>
 #include <memory>
@@ -46,12 +47,9 @@ class Writer {
     Metrics metrics() const;
 
   private:
-    struct Request : store::CommitQueue::Request {
+    struct Request : store::WriteRequest {
+        using WriteRequest::WriteRequest;
         std::span<const PreparedWrite> writes;
-        bool atomic = false;
-        std::vector<store::WriteAnswer> answers = {};  // unless atomic: one per write from the beginning
-        store::AtomicAnswer atomic_answer = {};        // if atomic
-        void fail(const Failure& failure) noexcept;
     };
 
     struct Positions {
@@ -88,6 +86,7 @@ class Writer {
     void warn_of_readers(std::int64_t log_bytes) noexcept;
 
     const Options& options_;
+    const std::string where_;  // "the SQLite file bank.db"
     // Belong to the leader:
     std::unique_ptr<Connection> connection_;
     bool is_trusted_ = true;                                 // what connection_ flushed is on the disk

@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace varve::store {
+
 /// Gathers the requests of all threads into groups, so that one commit, and one flush, serves all who wait for it. For
 /// adapters.
 ///
@@ -19,6 +20,14 @@ namespace varve::store {
 /// Requests are linked to each other, so that nothing from the first to the last one's answer needs memory: whoever is
 /// in the queue gets an answer.
 ///
+///     store::CommitQueue queue{[&](store::CommitQueue::Group& group) {
+///                                  begin();
+///                                  while (auto* request = group.take()) run(static_cast<Request&>(*request));
+///                                  commit();
+///                              },
+///                              [] {}};
+///     queue.run(request);  // in any thread; returns with its outcome
+///
 /// Threads: any.
 class CommitQueue {
     struct Place;
@@ -26,7 +35,7 @@ class CommitQueue {
   public:
     /// What a caller wants done; lives on its stack while it waits.
     struct Request {
-        std::size_t cost = 1;  ///< writes in it
+        std::size_t cost = 1;  ///< writes in it, and more if they are large; a group that has a thousand is full
         /// The next one of its group.
         Request* next() const { return next_; }
 
