@@ -135,13 +135,11 @@ void Announcer::serve(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
         announce(connection);
         wait(connection.socket(), false, pause_ms);
-        for (const std::string& table : connection.heard()) watchers_->call(&table);
         const bool has_more = [&] {
             const MutexLock lock{mutex_};
             return !changed_.empty();
         }();
-        if (has_more) continue;
-        wait(connection.socket(), true, -1);
+        if (!has_more) wait(connection.socket(), true, -1);
         for (const std::string& table : connection.heard()) watchers_->call(&table);
     }
 }

@@ -62,8 +62,9 @@ void check_percent_encoding(std::string_view connection) {
     if (begin == std::string_view::npos) return;
     const std::string_view rest = connection.substr(begin + 3, connection.find('?') - begin - 3);
     const auto is_hex = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
-    bool fits = std::ranges::count(rest, '@') <= 1 && rest.find('/') >= std::min(rest.find('@'), rest.size());
-    if (rest.find('@') == std::string_view::npos) fits = true;
+    // One '@', and before the first '/', ends the user and the password.
+    const std::size_t at = rest.find('@');
+    bool fits = at == std::string_view::npos || (rest.rfind('@') == at && rest.find('/') > at);
     for (std::size_t i = rest.find('%'); i != std::string_view::npos; i = rest.find('%', i + 1))
         fits = fits && i + 2 < rest.size() && is_hex(rest[i + 1]) && is_hex(rest[i + 2]);
     if (fits) return;
@@ -72,12 +73,22 @@ void check_percent_encoding(std::string_view connection) {
         "for /");
 }
 
-/// An error that the server itself tells of a statement, which has kept it from committing. What a pooler says of a lost
-/// server may come after the commit.
+/// An error that the server itself tells of a statement, which has kept it from committing. What a pooler says of a
+/// server that it has lost may come after the commit.
 bool is_of_the_server(const Result& result) {
     const char* const state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
     const char* const severity = PQresultErrorField(result.get(), PG_DIAG_SEVERITY_NONLOCALIZED);
     return state != nullptr && severity != nullptr && !std::string_view{state}.starts_with("08");
+}
+
+std::vector<std::string> parts_of(std::string_view list) {
+    std::vector<std::string> parts;
+    for (;;) {
+        const std::size_t comma = list.find(',');
+        parts.emplace_back(list.substr(0, comma));
+        if (comma == std::string_view::npos) return parts;
+        list.remove_prefix(comma + 1);
+    }
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -128,17 +139,10 @@ std::vector<Connection::Host> Connection::hosts_of(const std::string& connection
     const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> all{PQconninfoParse(connection.c_str(), nullptr),
                                                                            PQconninfoFree};
     const auto list = [&](std::string_view keyword) {
-        std::vector<std::string> values;
         for (const PQconninfoOption* one = all.get(); one != nullptr && one->keyword != nullptr; ++one) {
-            if (one->keyword != keyword || one->val == nullptr) continue;
-            std::string_view rest = one->val;
-            for (std::size_t end = 0; end != std::string_view::npos; rest.remove_prefix(end + 1)) {
-                end = rest.find(',');
-                values.emplace_back(rest.substr(0, end));
-                if (end == std::string_view::npos) break;
-            }
+            if (one->keyword == keyword && one->val != nullptr) return parts_of(one->val);
         }
-        return values;
+        return std::vector<std::string>{};
     };
     const std::vector<std::string> names = list("host");
     const std::vector<std::string> addresses = list("hostaddr");

@@ -55,7 +55,7 @@ struct Outcome {
     std::vector<Result> results = {};     ///< one per statement, unless it failed
     std::optional<Failure> failure = {};  ///< in doubt: it may have been committed
     bool worth_repeating = false;         ///< it failed in a way that the store repeats by itself
-    bool is_lost = false;                 ///< the connection is gone; what only reads is repeated on another one
+    bool is_lost = false;                 ///< the connection is gone; what has certainly failed is repeated on another
 };
 
 /// One connection to the server, with its prepared statements.

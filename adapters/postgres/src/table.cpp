@@ -58,26 +58,27 @@ Table::Table(const std::string& space, store::TableSchema schema) : schema_(std:
     bytes_ = column("bytes");
     entry_ = "name = " + quoted_text(schema_.name);
 
+    // Arrays of sort keys, and whether the key of a row of `of` is that of `t`.
+    const auto sorts = [&](const std::string& parameter) {
+        if (!sorted) return std::string{};
+        return ", " + parameter + (schema_.sort == store::SortType::integer ? "::bigint[]" : "::text[]");
+    };
+    const auto same_key = [&](const std::string& of) {
+        return "t." + partition_ + " = " + of + ".partition" + (sorted ? " AND t." + sort_ + " = " + of + ".sort" : "");
+    };
     select = "SELECT " + item_ + " FROM " + table_ + " WHERE " + partition_ + " = $1" +
              (sorted ? " AND " + sort_ + " = $2" : "");
-    select_many = "SELECT k.n, t." + item_ + " FROM unnest($1::text[]" +
-                  (schema_.sort == store::SortType::integer ? ", $2::bigint[]"
-                   : sorted                                 ? ", $2::text[]"
-                                                            : "") +
-                  ") WITH ORDINALITY AS k(partition" + (sorted ? ", sort" : "") + ", n) JOIN " + table_ + " t ON t." +
-                  partition_ + " = k.partition" + (sorted ? " AND t." + sort_ + " = k.sort" : "");
+    select_many = "SELECT k.n, t." + item_ + " FROM unnest($1::text[]" + sorts("$2") +
+                  ") WITH ORDINALITY AS k(partition" + (sorted ? ", sort" : "") + ", n) JOIN " + table_ + " t ON " +
+                  same_key("k");
     changes = page("item, partition, sort, position", " WHERE " + position_ + " > $1", position_ + " LIMIT $2");
     last_position = "SELECT greatest(last_erased, (SELECT max(" + position_ + ") FROM " + table_ + ")) FROM " + space_ +
                     ".varve_tables WHERE " + entry_;
-    insert = "WITH a AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[]" +
-             std::string{schema_.sort == store::SortType::integer ? ", $3::bigint[]"
-                         : sorted                                 ? ", $3::text[]"
-                                                                  : ""} +
+    insert = "WITH a AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[]" + sorts("$3") +
              ") WITH ORDINALITY AS a(partition, item" + (sorted ? ", sort" : "") + ", n)) INSERT INTO " + table_ +
              " (" + partition_ + ", " + item_ + ", " + position_ + (sorted ? ", " + sort_ : "") +
              ") SELECT partition, item::jsonb, (" + last_position + ") + n" + (sorted ? ", sort" : "") +
-             " FROM a WHERE NOT EXISTS (SELECT FROM a JOIN " + table_ + " t ON t." + partition_ + " = a.partition" +
-             (sorted ? " AND t." + sort_ + " = a.sort" : "") + ")";
+             " FROM a WHERE NOT EXISTS (SELECT FROM a JOIN " + table_ + " t ON " + same_key("a") + ")";
 }
 
 std::vector<std::string> Table::creation() const {

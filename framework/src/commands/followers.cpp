@@ -19,15 +19,17 @@ void Followers::refuse_another(std::string_view name) const {
 }
 
 void Followers::add(Application& application, Consumer consumer) {
+    bool is_first = false;
     {
         const MutexLock lock{mutex_};
         refuse_another(consumer.name);  // before it begins a rebuild
+        is_first = watch_ == nullptr;
     }
     // It asks the store, and may commit: nobody who commits meanwhile must wait for that.
     const auto keeper = std::make_shared<Keeper>(application, idle_, std::move(consumer));
     // Before the follower looks for the first time: what is committed after that wakes it.
-    std::shared_ptr<void> watch =
-        application.store().watch(transactions::events_table().name, [this]() noexcept { wake(); });
+    std::shared_ptr<void> watch;
+    if (is_first) watch = application.store().watch(transactions::events_table().name, [this]() noexcept { wake(); });
     const MutexLock lock{mutex_};
     if (is_closed_) throw InvalidError("the follower '" + keeper->name() + "' cannot begin: its application is ending");
     refuse_another(keeper->name());
