@@ -2,6 +2,7 @@
 #include "adapters/dynamodb/fault_proxy.h"
 #include "adapters/dynamodb/local_server.h"
 #include "figures.h"
+#include "own_accounts.h"
 #include "raw_dynamodb.h"
 #include "transactions/slot.h"
 
@@ -10,7 +11,6 @@
 #include <cstdio>
 #include <deque>
 #include <memory>
-#include <thread>
 
 #include <sys/resource.h>
 
@@ -48,29 +48,13 @@ class Server {
     int runs_ = 0;
 };
 
-constexpr long accounts_each = 10;  // of each thread
-
-std::string account(unsigned thread, long i) {
-    return std::to_string(thread) + "." + std::to_string(i % accounts_each);
-}
-
-/// So that every account is known.
-void warm_up(unsigned threads, const std::function<int(unsigned, long)>& operation) {
-    std::vector<std::jthread> workers;
-    for (unsigned t = 0; t < threads; ++t) {
-        workers.emplace_back([&operation, t] {
-            for (long i = 0; i < accounts_each; ++i) (void)operation(t, i);
-        });
-    }
-}
-
 /// Each thread waits for one request at a time on a connection of its own.
 double raw_puts(const Plan& plan, Server& server, unsigned in_flight) {
     const std::string table = server.fresh_table();
     std::deque<RawDynamoDb> raw;
     for (unsigned t = 0; t < in_flight; ++t) raw.emplace_back(server.address(), table);
     return rate(plan, in_flight, [&](unsigned thread, long i) {
-        raw[thread].put("account-" + account(thread, i), 1 + i / accounts_each, slot_bytes);
+        raw[thread].put("account-" + own_account(thread, i), 1 + i / accounts_each, slot_bytes);
         return 1;
     });
 }
@@ -78,10 +62,9 @@ double raw_puts(const Plan& plan, Server& server, unsigned in_flight) {
 double execute(const Plan& plan, Server& server, unsigned in_flight) {
     varve::Application bank{server.fresh()};
     const auto deposit = [&](unsigned thread, long i) {
-        return bank.execute<Account>(account(thread, i), Deposit{1}) ? 1 : 0;
+        return bank.execute<Account>(own_account(thread, i), Deposit{1}) ? 1 : 0;
     };
-    warm_up(in_flight, deposit);
-    return rate(plan, in_flight, deposit);
+    return rate_when_warm(plan, in_flight, deposit);
 }
 
 /// Of one account to n - 1 others; no two threads share an account.
@@ -89,14 +72,13 @@ double transfer(const Plan& plan, Server& server, int n, unsigned in_flight) {
     varve::Application bank{server.fresh()};
     const auto pay = [&](unsigned thread, long i) {
         const auto outcome = bank.transact([&](varve::Transaction& tx) {
-            const std::string prefix = account(thread, i) + ".";
+            const std::string prefix = own_account(thread, i) + ".";
             tx.execute<Account>(prefix + "0", Withdraw{n - 1});
             for (int leg = 1; leg < n; ++leg) tx.execute<Account>(prefix + std::to_string(leg), Deposit{1});
         });
         return outcome ? 1 : 0;
     };
-    warm_up(in_flight, pay);
-    return rate(plan, in_flight, pay);
+    return rate_when_warm(plan, in_flight, pay);
 }
 
 /// The adapter alone.
@@ -105,7 +87,7 @@ double puts(const Plan& plan, Server& server, unsigned in_flight) {
     store->ensure_table(varve::transactions::events_table());
     return rate(plan, in_flight, [&](unsigned thread, long i) {
         const varve::store::Write write{
-            varve::transactions::slot_key("account-" + account(thread, i), 1 + i / accounts_each),
+            varve::transactions::slot_key("account-" + own_account(thread, i), 1 + i / accounts_each),
             varve::store::Put{{{"state", "committed"}, {"events", std::string(slot_bytes, 'x')}}},
             !varve::store::item_exists()};
         return std::holds_alternative<varve::store::Applied>(store->write({&write, 1}).front()) ? 1 : 0;

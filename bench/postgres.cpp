@@ -1,5 +1,6 @@
 #include "account.h"
 #include "figures.h"
+#include "own_accounts.h"
 #include "raw_postgres.h"
 #include "streams.h"
 
@@ -11,15 +12,12 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <thread>
 
 namespace bench {
 namespace {
 
 using varve::postgres::ForeignClient;
 using varve::transactions::Strategy;
-
-constexpr long accounts_each = 10;  // of each thread
 
 /// A server as in production, and stores on it that nobody has used yet.
 class Stores {
@@ -40,27 +38,10 @@ class Stores {
     int runs_ = 0;
 };
 
-std::string account(unsigned thread, long i) {
-    return std::to_string(thread) + "." + std::to_string(i % accounts_each);
-}
-
-/// `operation` by so many threads, each with accounts of its own, all of which are known before it is measured.
-double rate_when_warm(const Plan& plan, unsigned threads, const std::function<int(unsigned, long)>& operation) {
-    {
-        std::vector<std::jthread> workers;
-        for (unsigned t = 0; t < threads; ++t) {
-            workers.emplace_back([&operation, t] {
-                for (long i = 0; i < accounts_each; ++i) (void)operation(t, i);
-            });
-        }
-    }
-    return rate(plan, threads, operation);
-}
-
 double commands(const Plan& plan, Stores& stores, unsigned threads) {
     varve::Application bank{varve::open(stores.fresh_url())};
     return rate_when_warm(plan, threads, [&](unsigned thread, long i) {
-        return bank.execute<Account>(account(thread, i), Deposit{1}) ? 1 : 0;
+        return bank.execute<Account>(own_account(thread, i), Deposit{1}) ? 1 : 0;
     });
 }
 
@@ -68,8 +49,8 @@ double transfers(const Plan& plan, Stores& stores, unsigned threads, Strategy st
     varve::Application bank{varve::open(stores.fresh_url()), {.transactions = {.strategy = strategy}}};
     return rate_when_warm(plan, threads, [&](unsigned thread, long i) {
         const auto outcome = bank.transact([&](varve::Transaction& tx) {
-            tx.execute<Account>(account(thread, i) + ".from", Withdraw{1});
-            tx.execute<Account>(account(thread, i) + ".to", Deposit{1});
+            tx.execute<Account>(own_account(thread, i) + ".from", Withdraw{1});
+            tx.execute<Account>(own_account(thread, i) + ".to", Deposit{1});
         });
         return outcome ? 1 : 0;
     });

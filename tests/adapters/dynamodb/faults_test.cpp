@@ -29,16 +29,7 @@ class FaultyNetwork : public ::testing::TestWithParam<LocalServer::Kind> {
         proxy_.emplace(server_->port(), FaultProxy::Options{.fault = fault_of});
     }
 
-    /// The seed and a request's number decide, whichever thread asks.
-    static Fault fault_of(std::size_t number) {
-        constexpr std::size_t opening = 10;
-        constexpr std::size_t silent_every = 400;  // costs a client's whole patience
-        if (number < opening) return Fault::none;
-        if (number % silent_every == silent_every / 2) return Fault::silent;
-        testing::SeededRandom random{seed() * 1'000'003 + number};
-        if (!random.chance(0.25)) return Fault::none;
-        return static_cast<Fault>(1 + random.next() % (fault_kinds - 2));
-    }
+    static Fault fault_of(std::size_t number) { return static_cast<Fault>(drawn_fault(number, fault_kinds, 10, 400)); }
 
     std::shared_ptr<store::ItemStore> open_through_proxy() {
         return dynamodb::open({.host = proxy_->address(),

@@ -146,6 +146,16 @@ inline std::string replay() {
     return "seed=" + number + " replay: VARVE_SEED=" + number + " tests/run FaultyNetwork";
 }
 
+/// What happens to the request of this number, of `kinds` faults of which 0 is none and the last one costs a client's
+/// whole patience: so it comes only once in `silent_every`. The seed and the number decide, whichever thread asks.
+inline std::size_t drawn_fault(std::size_t number, std::size_t kinds, std::size_t opening, std::size_t silent_every) {
+    if (number < opening) return 0;
+    if (number % silent_every == silent_every / 2) return kinds - 1;
+    testing::SeededRandom random{seed() * 1'000'003 + number};
+    if (!random.chance(0.25)) return 0;
+    return 1 + random.next() % (kinds - 2);
+}
+
 /// Opens the accounts, by a client that no fault disturbs.
 inline void open_accounts(Application& clean) {
     for (int i = 0; i < accounts; ++i) ASSERT_TRUE(clean.execute<Account>(id_of(i), Deposit{start_cents}));

@@ -9,15 +9,8 @@ namespace {
 
 using namespace on_servers;
 
-/// The seed and a transaction's number decide, whichever thread asks.
 Fault fault_of(std::size_t number) {
-    constexpr std::size_t opening = 20;
-    constexpr std::size_t silent_every = 200;  // costs a client's whole patience
-    if (number < opening) return Fault::none;
-    if (number % silent_every == silent_every / 2) return Fault::silent;
-    testing::SeededRandom random{seed() * 1'000'003 + number};
-    if (!random.chance(0.25)) return Fault::none;
-    return static_cast<Fault>(1 + random.next() % (fault_kinds - 2));
+    return static_cast<Fault>(drawn_fault(number, fault_kinds, 20, 200));
 }
 
 TEST(FaultyNetwork, lets_every_command_happen_exactly_once_or_never_or_be_told_in_doubt) {
