@@ -33,8 +33,12 @@ class CommitQueue {
     struct Place;
 
   public:
-    /// What a caller wants done; lives on its stack while it waits.
+    /// What a caller wants done; lives on its stack while it waits, where others know its address.
     struct Request {
+        Request() = default;
+        Request(const Request&) = delete;
+        Request& operator=(const Request&) = delete;
+
         std::size_t cost = 1;  ///< writes in it, and more if they are large; a group that has a thousand is full
         /// The next one of its group.
         Request* next() const { return next_; }

@@ -179,6 +179,8 @@ class ItemStore {
     /// in whatever process, has changed an item of the table, until what is returned is gone: no call runs after that.
     /// It is a hint for those who look again anyway: calls may be late, missing, or for nothing. `changed` must return
     /// at once, throw nothing, and call no method of the store.
+    ///
+    ///     const auto watch = store.watch("events", [&] { loop.wake(); });
     [[nodiscard]] virtual std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed);
 };
 

@@ -25,6 +25,8 @@ enum class BytesText {
 ///     integer := JSON number without fraction and exponent, -2^63 to 2^63 - 1
 ///     bytes   := '{"$bytes":"' base64 of RFC 4648 section 4, padded '"}'
 ///              | '{"$hex":"' two of 0-9 a-f for each '"}'
+///
+///     item_text({{"name", "Alice"}, {"cents", 5}})  // {"cents":5,"name":"Alice"}
 std::string item_text(const Item& item, BytesText bytes = BytesText::base64);
 
 /// The item that `text` tells of; white space and the order of members are of no account. Throws a CorruptionError that
