@@ -34,6 +34,8 @@ TEST(Open, malformed_urls_say_what_is_wrong_and_show_no_value) {
 TEST(Open, an_unknown_scheme_or_option_lists_the_known_ones) {
     register_adapter({.scheme = "sample", .options = {"colour", "size"}, .open = [](const Url&) { return nullptr; }});
     EXPECT_NE(error_of([] { varve::open("sampel:x"); }).find("did you mean 'sample'?"), std::string::npos);
+    EXPECT_NE(error_of([] { varve::open("sample://ann:a?secret=x@host"); }).find("%3F"), std::string::npos);
+    EXPECT_EQ(error_of([] { varve::open("sample://ann:a?secret=x@host"); }).find("secret"), std::string::npos);
     EXPECT_NE(error_of([] { varve::open("sample:x?color=red"); }).find("did you mean 'colour'? known: colour, size"),
               std::string::npos);
     EXPECT_EQ(error_of([] { varve::open("sample:x?colour=red"); }), "no error");

@@ -56,8 +56,30 @@ std::string name_of(const std::string& sql) {
     return name.data();
 }
 
+std::vector<std::string_view> parts_of(std::string_view list) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const std::size_t comma = list.find(',');
+        parts.push_back(list.substr(0, comma));
+        if (comma == std::string_view::npos) return parts;
+        list.remove_prefix(comma + 1);
+    }
+}
+
+/// Whether what follows the ':' of each host is a number. "[::1]:5432,db.example" has such ports.
+bool has_ports(std::string_view hosts) {
+    for (std::string_view host : parts_of(hosts)) {
+        if (const std::size_t bracket = host.rfind(']'); bracket != std::string_view::npos) host.remove_prefix(bracket);
+        const std::size_t colon = host.find(':');
+        if (colon != std::string_view::npos &&
+            host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos)
+            return false;
+    }
+    return true;
+}
+
 /// A part of a password that is not written as a URI wants it would stand in libpq's messages. Throws ConfigError.
-void check_percent_encoding(std::string_view connection) {
+void check_uri(std::string_view connection) {
     const std::size_t begin = connection.find("://");
     if (begin == std::string_view::npos) return;
     const std::string_view rest = connection.substr(begin + 3, connection.find('?') - begin - 3);
@@ -65,12 +87,14 @@ void check_percent_encoding(std::string_view connection) {
     // One '@', and before the first '/', ends the user and the password.
     const std::size_t at = rest.find('@');
     bool fits = at == std::string_view::npos || (rest.rfind('@') == at && rest.find('/') > at);
+    // A '?' in the password leaves a part of it where the port stands.
+    fits = fits && has_ports(rest.substr(at + 1, rest.find('/') - (at + 1)));
     for (std::size_t i = rest.find('%'); i != std::string_view::npos; i = rest.find('%', i + 1))
         fits = fits && i + 2 < rest.size() && is_hex(rest[i + 1]) && is_hex(rest[i + 2]);
     if (fits) return;
     throw ConfigError(
-        "a postgres URL cannot be read; in its user, its password and its database write %25 for %, %40 for @ and %2F "
-        "for /");
+        "a postgres URL cannot be read; in its user, its password and its database write %25 for %, %40 for @, %2F "
+        "for / and %3F for ?; its port is a number");
 }
 
 /// An error that the server itself tells of a statement, which has kept it from committing. What a pooler says of a
@@ -79,16 +103,6 @@ bool is_of_the_server(const Result& result) {
     const char* const state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
     const char* const severity = PQresultErrorField(result.get(), PG_DIAG_SEVERITY_NONLOCALIZED);
     return state != nullptr && severity != nullptr && !std::string_view{state}.starts_with("08");
-}
-
-std::vector<std::string> parts_of(std::string_view list) {
-    std::vector<std::string> parts;
-    for (;;) {
-        const std::size_t comma = list.find(',');
-        parts.emplace_back(list.substr(0, comma));
-        if (comma == std::string_view::npos) return parts;
-        list.remove_prefix(comma + 1);
-    }
 }
 
 std::string in_seconds(std::chrono::milliseconds time) {
@@ -127,7 +141,6 @@ void Connection::Close::operator()(pg_conn* connection) const {
 
 Connection::Connection(const Options& options) : options_(options) {
     connect();
-    check_server();
 }
 
 Connection::~Connection() {
@@ -140,7 +153,9 @@ std::vector<Connection::Host> Connection::hosts_of(const std::string& connection
                                                                            PQconninfoFree};
     const auto list = [&](std::string_view keyword) {
         for (const PQconninfoOption* one = all.get(); one != nullptr && one->keyword != nullptr; ++one) {
-            if (one->keyword == keyword && one->val != nullptr) return parts_of(one->val);
+            if (one->keyword != keyword || one->val == nullptr) continue;
+            const std::vector<std::string_view> parts = parts_of(one->val);
+            return std::vector<std::string>{parts.begin(), parts.end()};
         }
         return std::vector<std::string>{};
     };
@@ -159,12 +174,13 @@ std::vector<Connection::Host> Connection::hosts_of(const std::string& connection
 }
 
 void Connection::connect() {
-    check_percent_encoding(options_.connection);
+    check_uri(options_.connection);
     // libpq would wait for the first of several for as long as it is silent.
     const std::vector<Host> hosts = hosts_of(options_.connection);
     for (std::size_t i = 0;; ++i) {
         try {
-            return connect(hosts[i], options_.timeout / static_cast<int>(hosts.size()));
+            connect(hosts[i], options_.timeout / static_cast<int>(hosts.size()));
+            return check_server();
         } catch (const Error& error) {
             const bool is_about_this_one =
                 error.kind() == ErrorKind::unavailable || error.kind() == ErrorKind::read_only;
@@ -175,6 +191,7 @@ void Connection::connect() {
 
 void Connection::connect(const Host& host, std::chrono::milliseconds timeout) {
     where_ = "the PostgreSQL database";
+    prepared_.clear();
     // "dbname" may hold a whole URI, which the later ones then go beyond, unless they are empty.
     const char* const names[] = {"dbname", "host", "hostaddr", "port", "client_encoding", "fallback_application_name",
                                  nullptr};

@@ -57,6 +57,12 @@ std::string percent_decoded(std::string_view text) {
     return decoded;
 }
 
+/// How a message calls an option. After a '?' in a password, its rest looks like options.
+std::string named_option(std::string_view url, const std::string& key) {
+    if (url.find('@', url.find('?')) == std::string_view::npos) return "option '" + key + "'";
+    return "option '…' (hidden: if it is a part of the password, write %3F for the '?' before it)";
+}
+
 }  // namespace
 
 Url parse_url(std::string_view text) {
@@ -79,7 +85,7 @@ Url parse_url(std::string_view text) {
             throw ConfigError("a store URL's options are written key=value, joined by '&'; one of them is not");
         }
         if (!url.options.emplace(key, percent_decoded(option.substr(equals + 1))).second) {
-            throw ConfigError("the store URL gives option '" + key + "' twice");
+            throw ConfigError("the store URL gives " + named_option(text, key) + " twice");
         }
     }
     return url;
@@ -96,7 +102,7 @@ std::shared_ptr<store::ItemStore> open(std::string_view text) {
     const store::Adapter adapter = store::Registry::instance().find(url.scheme);
     for (const auto& [key, value] : url.options) {
         if (std::ranges::find(adapter.options, key) == adapter.options.end()) {
-            throw ConfigError("the adapter for '" + url.scheme + ":' has no option '" + key + "'" +
+            throw ConfigError("the adapter for '" + url.scheme + ":' has no " + store::named_option(text, key) +
                               suggest(key, adapter.options));
         }
     }

@@ -39,6 +39,7 @@ class ScratchFolder {
 struct DemoOptions {
     DemoPlan plan;
     bool keep = false;
+    bool scratch = false;  ///< whoever made the store removes it afterwards
 };
 
 struct DemoReport {
@@ -76,8 +77,8 @@ std::string milliseconds(std::chrono::microseconds time) {
     return number(static_cast<std::uint64_t>((time.count() + 500) / 1000)) + " ms";
 }
 
-/// `scratch`: the store is a file that is removed afterwards unless it is to be kept.
-void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& result, bool scratch) {
+/// `own_file`: the store is a file that is removed afterwards unless it is to be kept.
+void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& result, bool own_file) {
     const DemoPlan& plan = options.plan;
     const auto mark = [](bool good) { return std::string{good ? "✓" : "✗"}; };
     const auto line = [](const std::string& name, const std::string& text) {
@@ -94,7 +95,7 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
     line("load", number(load.transfers) + (load.distribution == Distribution::zipf ? " Zipf" : "") + " transfers, " +
                      number(load.accounts) + " accounts, " + number(plan.processes) + " processes x " +
                      number(load.workers) + " threads");
-    line("store", (scratch ? "one SQLite file" : plan.store) +
+    line("store", (own_file ? "one SQLite file" : plan.store) +
                       (result.natively ? ", by its own transactions" : ", one item at a time") + " (--strategy " +
                       plan.strategy + (result.natively ? ")" : "):"));
     if (!result.natively) line("", "the same protocol as on stores that have no transactions");
@@ -152,7 +153,7 @@ void print_screen(const Cli& cli, const DemoOptions& options, const DemoResult& 
         print_line("transactions saw to it; --strategy protocol does it on stores that have none.");
     }
     print_line("Try next, with " + cli.program + ":");
-    if (options.keep || !scratch) {
+    if (options.keep || (!own_file && !options.scratch)) {
         print_line("  --store '" + plan.store + "' check | balances | statement " + account_id(0));
     } else {
         print_line(std::string{"  demo --strategy "} + (result.natively ? "protocol" : "automatic") +
@@ -240,6 +241,8 @@ void add_demo_command(CLI::App& app, Cli& cli) {
     demo->add_option("--processes", plan.processes)->check(CLI::Range(1, 64))->capture_default_str();
     demo->add_option("--kills", plan.kills)->check(CLI::NonNegativeNumber)->capture_default_str();
     demo->add_flag("--keep", options->keep, "keep the file, to look at it afterwards");
+    demo->add_flag("--scratch", options->scratch,
+                   "the store that --store names is removed afterwards: do not advise to look at it");
     demo->callback([&app, &cli, options] {
         const Given given{.store = app.get_option("--store")->count() > 0,
                           .strategy = app.get_option("--strategy")->count() > 0};

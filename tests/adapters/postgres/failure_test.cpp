@@ -169,6 +169,13 @@ TEST(PostgresServers, whose_password_is_wrong_are_told_so_without_it) {
         EXPECT_NE(std::string{error.what()}.find("%40 for @"), std::string::npos) << error.what();
         EXPECT_EQ(std::string{error.what()}.find("cr3t"), std::string::npos) << error.what();
     }
+    // A '?' makes options of its rest.
+    for (const std::string secret : {"s3?cr3t=x", "s3?user=cr3t", "s3?cr3t", "s3?a=1&cr3t=x", "s3?user=x&user=cr3t"}) {
+        const Error error = error_of([&] { (void)varve::open("postgres://guarded:" + secret + "@" + address); });
+        EXPECT_EQ(error.kind(), ErrorKind::config) << error.what();
+        EXPECT_EQ(std::string{error.what()}.find("s3"), std::string::npos) << error.what();
+        EXPECT_EQ(std::string{error.what()}.find("cr3t"), std::string::npos) << error.what();
+    }
     EXPECT_EQ(
         std::string{error_of([&] { (void)varve::open("postgres://guarded:s3cr3t@" + address + "?schema=B"); }).what()}
             .find("s3cr3t"),
@@ -323,6 +330,9 @@ TEST(PostgresServers, that_fall_back_to_a_standby_are_not_written_to_before_it_i
         "postgres://varve@" + standby.address() + "," + primary.address() + "/postgres?target_session_attrs=read-write";
     const auto store = varve::open(both);
     ASSERT_TRUE(is_done(put(*store, "b")));
+    const auto first_is_a_standby =
+        varve::open("postgres://varve@" + standby.address() + "," + primary.address() + "/postgres");
+    ASSERT_TRUE(is_done(put(*first_is_a_standby, "b")));
     // What the primary has answered must have arrived before it goes.
     ForeignClient client = primary.client();
     while (client.run("SELECT pg_current_wal_lsn() <= replay_lsn FROM pg_stat_replication") !=
