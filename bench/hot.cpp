@@ -4,6 +4,7 @@
 #include "streams.h"
 
 #include <varve/aggregates/cache_metrics.h>
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include "turnover.h"
 
 #include <varve/commands/follower_status.h>
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 #include <varve/transactions/stored.h>
 

@@ -9,6 +9,7 @@
 #endif
 
 #include <varve/core/executor.h>
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/later.h>
 #include <varve/testing/manual_clock.h>

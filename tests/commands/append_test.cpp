@@ -1,5 +1,6 @@
 #include "support/account.h"
 
+#include <varve/events/event_store.h>
 #include <varve/testing/counting_store.h>
 
 #include <gtest/gtest.h>

@@ -2,6 +2,7 @@
 #include "support/account.h"
 #include "support/hooked_store.h"
 
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>

@@ -2,6 +2,7 @@
 #include "support/hooked_store.h"
 #include "support/told_clock.h"
 
+#include <varve/locks/locks.h>
 #include <varve/testing/manual_world.h>
 #include <varve/testing/recorded_log.h>
 

@@ -1,6 +1,7 @@
 #include "support/account.h"
 #include "support/held_write.h"
 
+#include <varve/events/event_store.h>
 #include <varve/testing/manual_world.h>
 
 #include <algorithm>

@@ -3,6 +3,7 @@
 #include "support/hooked_store.h"
 #include "transactions/slot.h"
 
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/transactions/metrics.h>

@@ -1,6 +1,7 @@
 #include "commands/application_parts.h"
 #include "support/account.h"
 
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
 

@@ -1,6 +1,7 @@
 #include "events/stored_slot.h"
 #include "support/hooked_store.h"
 
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>

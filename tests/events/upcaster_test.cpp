@@ -1,3 +1,4 @@
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 #include <varve/varve.h>
 

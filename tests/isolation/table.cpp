@@ -2,6 +2,8 @@
 
 #include "isolation/adapters.h"
 
+#include <varve/events/event_store.h>
+
 #include <algorithm>
 #include <sstream>
 

@@ -2,6 +2,7 @@
 #include "support/hooked_store.h"
 
 #include <varve/core/error.h>
+#include <varve/locks/locks.h>
 #include <varve/locks/metrics.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_clock.h>

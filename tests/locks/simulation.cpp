@@ -5,6 +5,7 @@
 #include "transactions/slot.h"
 #include "transactions/system_table.h"
 
+#include <varve/locks/locks.h>
 #include <varve/locks/metrics.h>
 #include <varve/memory/memory.h>
 #include <varve/store/item_store.h>

@@ -3,6 +3,7 @@
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/stream_list.h>
+#include <varve/events/event_store.h>
 
 #include <stdexcept>
 #include <string>

@@ -3,6 +3,7 @@
 #include "support/one_by_one_store.h"
 #include "support/timing.h"
 
+#include <varve/events/event_store.h>
 #include <varve/processes/parked_timer.h>
 #include <varve/processes/schedule.h>
 #include <varve/testing/counting_store.h>

@@ -5,6 +5,8 @@
 #include "support/unordered_store.h"
 
 #include <varve/commands/follower_status.h>
+#include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_world.h>
 #include <varve/testing/passing_store.h>

@@ -5,6 +5,7 @@
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/verified.h>
+#include <varve/locks/locks.h>
 
 #include <algorithm>
 #include <atomic>

@@ -10,6 +10,7 @@
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/verified.h>
+#include <varve/locks/locks.h>
 #include <varve/testing/passing_store.h>
 
 #include <algorithm>

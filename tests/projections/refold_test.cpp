@@ -4,6 +4,7 @@
 #include "support/coordinator_of.h"
 #include "support/hooked_store.h"
 
+#include <varve/events/event_store.h>
 #include <varve/memory/memory.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>

@@ -4,6 +4,7 @@
 #include "support/unordered_store.h"
 
 #include <varve/commands/stream_list.h>
+#include <varve/events/event_store.h>
 #include <varve/testing/counting_store.h>
 #include <varve/testing/manual_world.h>
 

@@ -3,6 +3,7 @@
 
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/verified.h>
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/counting_store.h>
 

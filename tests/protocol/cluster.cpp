@@ -14,6 +14,7 @@
 #include "transactions/system_table.h"
 
 #include <varve/commands/follower_status.h>
+#include <varve/locks/locks.h>
 #include <varve/memory/memory.h>
 #include <varve/processes/parked_timer.h>
 #include <varve/store/item_store.h>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <varve/events/event_store.h>
 #include <varve/rows/indexes.h>
 #include <varve/varve.h>
 

@@ -7,6 +7,7 @@
 #include "transactions/slot.h"
 
 #include <varve/commands/delivery.h>
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 
 #include <algorithm>

@@ -3,6 +3,9 @@
 #include "protocol/clerks.h"
 #include "protocol/following.h"
 
+#include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
+
 #include <algorithm>
 #include <future>
 #include <map>

@@ -6,6 +6,7 @@
 #include "support/dying_store.h"
 
 #include <varve/commands/follower_status.h>
+#include <varve/events/event_store.h>
 #include <varve/testing/manual_clock.h>
 #include <varve/testing/recorded_log.h>
 #include <varve/testing/seeded_random.h>

@@ -8,6 +8,8 @@
 #include <varve/commands/parked_stream.h>
 #include <varve/commands/stream_list.h>
 #include <varve/core/error.h>
+#include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
 
 #include <algorithm>
 #include <set>
@@ -66,6 +68,14 @@ Application::LoadedState Application::load(const AggregateType& type, std::strin
                                     ? parts_->repository.load_at(type, stream, *version)
                                     : parts_->repository.load_as_of(type, stream, std::get<Time>(as_of.point));
     return {std::move(folded.state), folded.head};
+}
+
+Stream Application::load_stream(const std::string& stream) {
+    return events().load(stream);
+}
+
+StreamPage Application::load_stream(const std::string& stream, const PageOptions& page, Order order) {
+    return events().load(stream, page, order);
 }
 
 SnapshotCheck Application::check_snapshot(const AggregateType& type, std::string_view id) {

@@ -12,6 +12,8 @@
 
 #include <varve/commands/application.h>
 #include <varve/core/own_process.h>
+#include <varve/events/event_store.h>
+#include <varve/locks/locks.h>
 
 #include <atomic>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "conversation.h"
 
+#include <varve/events/event_store.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>

@@ -7,6 +7,7 @@
 #include "text.h"
 
 #include <varve/commands/follower_status.h>
+#include <varve/events/event_store.h>
 
 #include <algorithm>
 #include <cstdio>

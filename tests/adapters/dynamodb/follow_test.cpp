@@ -5,6 +5,7 @@
 
 #include <varve/commands/delivery.h>
 #include <varve/commands/follower_status.h>
+#include <varve/events/event_store.h>
 #include <varve/processes/parked_timer.h>
 #include <varve/store/open.h>
 

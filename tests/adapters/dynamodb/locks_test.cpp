@@ -3,6 +3,7 @@
 
 #include <varve/core/error.h>
 #include <varve/dynamodb/dynamodb.h>
+#include <varve/locks/locks.h>
 #include <varve/store/item_store.h>
 #include <varve/testing/manual_clock.h>
 

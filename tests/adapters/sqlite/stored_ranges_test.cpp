@@ -2,6 +2,7 @@
 #include "support/stored_mutations.h"
 
 #include <varve/core/error.h>
+#include <varve/events/event_store.h>
 #include <varve/store/item_store.h>
 #include <varve/varve.h>
 

@@ -27,28 +27,6 @@ concept SaysItsBytes = requires(const T& value) {
     { value.bytes() } -> std::convertible_to<std::size_t>;
 };
 
-template <class T>
-std::size_t bytes_beyond(const T& value);
-
-template <class T>
-constexpr bool is_plain_struct() {
-    if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
-        if constexpr (!HasBase<T>) return count_fields<T>() <= fields_max;
-    }
-    return false;
-}
-
-template <class T, auto... pointers>
-std::size_t bytes_beyond_fields(const T& value, FieldPointers<pointers...>) {
-    using Bindings = FieldBindings<sizeof...(pointers)>;
-    std::size_t bytes = 0;
-    std::size_t field = 0;
-    ((bytes += bytes_beyond(*static_cast<const std::remove_pointer_t<decltype(pointers.pointer)>*>(
-          Bindings::address(const_cast<T&>(value), field++)))),
-     ...);
-    return bytes;
-}
-
 /// What a value holds besides its own sizeof.
 template <class T>
 std::size_t bytes_beyond(const T& value) {
@@ -79,8 +57,10 @@ std::size_t bytes_beyond(const T& value) {
             for (const Element& one : value) bytes += bytes_beyond(one);
         }
         return bytes;
-    } else if constexpr (is_plain_struct<T>()) {
-        return bytes_beyond_fields(value, FieldBindings<count_fields<T>()>::template pointers<T>());
+    } else if constexpr (has_fields<T>()) {
+        std::size_t bytes = 0;
+        for_each_field(value, [&](const auto& field) { bytes += bytes_beyond(field); });
+        return bytes;
     } else {
         return 0;
     }

@@ -4,7 +4,8 @@
 #include <varve/commands/options.h>
 #include <varve/commands/projection.h>
 #include <varve/commands/transaction.h>
-#include <varve/events/event_store.h>
+#include <varve/core/runtime.h>
+#include <varve/events/event.h>
 #include <varve/transactions/outcome.h>
 
 #include <functional>
@@ -20,6 +21,8 @@
 namespace varve {
 
 class Application;
+class EventStore;
+class Locks;
 struct FollowerStatus;
 struct LaneMetrics;
 struct ParkedStream;
@@ -28,6 +31,9 @@ struct Verified;
 
 namespace aggregates {
 struct CacheMetrics;
+}
+namespace store {
+class ItemStore;
 }
 
 namespace detail {
@@ -179,12 +185,12 @@ class Application {
     /// The events of one aggregate.
     template <Aggregate A>
     Stream history(std::string_view id) {
-        return events().load(stream_name(aggregate_type<A>(), id));
+        return load_stream(stream_name(aggregate_type<A>(), id));
     }
     /// One page of them (EventStore::load).
     template <Aggregate A>
     StreamPage history(std::string_view id, const PageOptions& page, Order order = Order::oldest_first) {
-        return events().load(stream_name(aggregate_type<A>(), id), page, order);
+        return load_stream(stream_name(aggregate_type<A>(), id), page, order);
     }
 
     /// The aggregates of this type that have events, a page at a time, in the order of their ids' bytes; and the
@@ -343,8 +349,8 @@ class Application {
     bool settle(Duration patience);
 
     /// Locks by name, in the same store. Their handles must be gone before the application is destroyed.
-    Locks& locks();
-    EventStore& events();
+    Locks& locks();        // locks/locks.h
+    EventStore& events();  // events/event_store.h
     store::ItemStore& store();
     const Runtime& runtime() const;
 
@@ -381,6 +387,8 @@ class Application {
                                 CommandOptions options, std::string fingerprint);
     LoadedState load(const AggregateType& type, std::string_view id);
     LoadedState load(const AggregateType& type, std::string_view id, AsOf as_of);
+    Stream load_stream(const std::string& stream);
+    StreamPage load_stream(const std::string& stream, const PageOptions& page, Order order);
     SnapshotCheck check_snapshot(const AggregateType& type, std::string_view id);
     void project(detail::AggregateProjection projection);
     void follow(std::string_view name, std::vector<detail::AggregateProjection> projections,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <varve/core/field_bindings.h>
 #include <varve/core/json_types.h>
 #include <varve/core/reflect.h>
 #include <varve/core/type_name.h>
@@ -23,37 +22,11 @@
 namespace varve::detail {
 
 template <class T>
-void append_contents(std::string& text, const T& value);
-
-template <class T>
 inline constexpr bool is_moment_or_duration = false;
 template <class Rep, class Period>
 inline constexpr bool is_moment_or_duration<std::chrono::duration<Rep, Period>> = true;
 template <class Clock, class Duration>
 inline constexpr bool is_moment_or_duration<std::chrono::time_point<Clock, Duration>> = true;
-
-template <class T, auto... pointers>
-void append_fields(std::string& text, const T& value, FieldPointers<pointers...>) {
-    using Bindings = FieldBindings<sizeof...(pointers)>;
-    std::size_t field = 0;
-    [[maybe_unused]] const auto append = [&](const auto& one) {
-        std::string contents;
-        append_contents(contents, one);
-        if (!contents.empty()) text += std::to_string(field) + '=' + contents;
-        ++field;
-    };
-    (append(*static_cast<const std::remove_pointer_t<decltype(pointers.pointer)>*>(
-         Bindings::address(const_cast<T&>(value), field))),
-     ...);
-}
-
-template <class T>
-constexpr bool has_fields() {
-    if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
-        if constexpr (!HasBase<T>) return count_fields<T>() <= fields_max;
-    }
-    return false;
-}
 
 /// Appends what a command holds, the same in every process. What has no such form, a pointer or a function, adds
 /// nothing; neither does an empty optional, so that a field of that kind can be added to a command later.
@@ -95,7 +68,13 @@ void append_contents(std::string& text, const T& value) {
         for (const std::ranges::range_value_t<const T>& one : value) append_contents(text, one);
     } else if constexpr (has_fields<T>()) {
         text += '{';
-        append_fields(text, value, FieldBindings<count_fields<T>()>::template pointers<T>());
+        std::size_t number = 0;
+        for_each_field(value, [&](const auto& field) {
+            std::string contents;
+            append_contents(contents, field);
+            if (!contents.empty()) text += std::to_string(number) + '=' + contents;
+            ++number;
+        });
         text += '}';
     }
 }

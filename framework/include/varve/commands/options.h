@@ -2,7 +2,7 @@
 
 #include <varve/core/retry.h>
 #include <varve/core/runtime.h>
-#include <varve/locks/locks.h>
+#include <varve/locks/options.h>
 #include <varve/transactions/options.h>
 
 #include <cstddef>

@@ -33,6 +33,28 @@ consteval std::size_t count_fields() {
     return count;
 }
 
+/// Whether T is a struct whose fields can be told.
+template <class T>
+constexpr bool has_fields() {
+    if constexpr (std::is_class_v<T> && std::is_aggregate_v<T>) {
+        if constexpr (!HasBase<T>) return count_fields<T>() <= fields_max;
+    }
+    return false;
+}
+
+/// Calls `each` with every field of `value`, in their order.
+template <class T, class Each>
+void for_each_field(const T& value, Each each) {
+    using Bindings = FieldBindings<count_fields<T>()>;
+    const auto visit = [&]<auto... pointers>(FieldPointers<pointers...>) {
+        [[maybe_unused]] std::size_t field = 0;
+        (each(*static_cast<const std::remove_pointer_t<decltype(pointers.pointer)>*>(
+             Bindings::address(const_cast<T&>(value), field++))),
+         ...);
+    };
+    visit(Bindings::template pointers<T>());
+}
+
 constexpr bool is_identifier_part(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            static_cast<unsigned char>(c) >= 0x80;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace varve {
 
@@ -41,6 +42,20 @@ struct RecordedEvent {
     EventData event;
     std::shared_ptr<const Metadata> metadata;
     std::uint64_t position = 0;  ///< of its slot in the order of all slots, for who follows them; 0: read otherwise
+};
+
+/// A stream, or the part of it that was asked for.
+struct Stream {
+    std::vector<RecordedEvent> events;  ///< in order
+    Version head = 0;                   ///< the last committed version of the whole stream as it was read; 0: none
+};
+
+enum class Order { oldest_first, newest_first };
+
+/// Some slots of a stream, and where it goes on.
+struct StreamPage {
+    std::vector<RecordedEvent> events;  ///< in the order that was asked for, slot by slot
+    std::string next;                   ///< for PageOptions::next; empty: there are no more yet
 };
 
 /// Something to be done outside the store because a transaction has committed.

@@ -45,20 +45,6 @@ struct WrongVersion {
     Version actual;  ///< its head; 0: it does not exist
 };
 
-/// A stream, or the part of it that was asked for.
-struct Stream {
-    std::vector<RecordedEvent> events;  ///< in order
-    Version head = 0;                   ///< the last committed version of the whole stream as it was read; 0: none
-};
-
-enum class Order { oldest_first, newest_first };
-
-/// Some slots of a stream, and where it goes on.
-struct StreamPage {
-    std::vector<RecordedEvent> events;  ///< in the order that was asked for, slot by slot
-    std::string next;                   ///< for PageOptions::next; empty: there are no more yet
-};
-
 /// Streams of events below the level of aggregates: for imports, tools and tests. Most users want Application.
 ///
 ///     EventStore& events = bank.events();

@@ -2,6 +2,7 @@
 
 #include <varve/aggregates/aggregate.h>
 #include <varve/core/json.h>
+#include <varve/events/event_store.h>
 #include <varve/testing/decided.h>
 #include <varve/testing/reacted.h>
 

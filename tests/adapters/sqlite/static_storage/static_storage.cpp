@@ -3,6 +3,8 @@
 
 #include "support/account.h"
 
+#include <varve/locks/locks.h>
+
 #include <cstdlib>
 
 #include <sys/wait.h>
