@@ -245,5 +245,9 @@ TEST(Application, opposing_transfers_of_many_threads_lose_nothing) {
     }
 }
 
+TEST(AnApplication, without_a_store_is_refused) {
+    EXPECT_THROW(Application{nullptr}, InvalidError);
+}
+
 }  // namespace
 }  // namespace varve

@@ -34,6 +34,7 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
     parts_->begin_command();
     detail::Command command{.body = body,
                             .options = options,
+                            .metrics = parts_->metrics.of_transactions(),
                             .began = runtime().clock.get().now(),
                             .fingerprint = options.command_id.empty()
                                                ? std::string{}
@@ -44,16 +45,19 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
     return std::move(*command.outcome);
 }
 
-Outcome Application::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                             const CommandOptions& options, std::string fingerprint) {
+Outcome Application::execute(const AggregateType& type, const std::string& stream,
+                             const std::function<void(Transaction&)>& body, const CommandOptions& options,
+                             std::string fingerprint) {
     parts_->begin_command();
-    return parts_->lanes->execute(stream, body, options, std::move(fingerprint));
+    return parts_->lanes->execute(parts_->metrics.of(type.named.name), stream, body, options, std::move(fingerprint));
 }
 
-std::future<Outcome> Application::submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                         CommandOptions options, std::string fingerprint) {
+std::future<Outcome> Application::submit(const AggregateType& type, const std::string& stream,
+                                         std::function<void(Transaction&)> body, CommandOptions options,
+                                         std::string fingerprint) {
     parts_->begin_command();
-    return parts_->lanes->submit(stream, std::move(body), std::move(options), std::move(fingerprint));
+    return parts_->lanes->submit(parts_->metrics.of(type.named.name), stream, std::move(body), std::move(options),
+                                 std::move(fingerprint));
 }
 
 Application::LoadedState Application::load(const AggregateType& type, std::string_view id) {

@@ -153,8 +153,8 @@ ApplicationParts& parts_of(Application& application) {
 
 ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemStore> in, ApplicationOptions with)
     : application(of),
-      store(std::move(in)),
       options(checked(with)),
+      store(std::make_shared<store::MeasuredStore>(std::move(in), options.runtime)),
       threads(options.executor ? nullptr : make_thread_executor(options.background_threads, options.runtime)),
       executor(options.executor ? *options.executor : *threads),
       coordinator(prepared(*store), options.runtime, executor, options.transactions,
@@ -164,7 +164,8 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
       row_tables(coordinator, options.transactions.retention / 4),
       repository(coordinator, executor, options.cache_bytes_max),
       events(coordinator, options.retry),
-      runner(repository, coordinator, row_tables, projections, *followers, turns, options.retry, options.escalation),
+      runner(repository, coordinator, row_tables, projections, *followers, turns, metrics, options.retry,
+             options.escalation),
       lanes(std::make_unique<Lanes>(runner, options.runtime, options.executor, options.lanes)),
       streams(*this) {
     if (options.sweep) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "aggregates/repository.h"
+#include "commands/command_metrics.h"
 #include "commands/command_runner.h"
 #include "commands/followers.h"
 #include "commands/inline_projections.h"
@@ -8,6 +9,7 @@
 #include "commands/row_tables.h"
 #include "commands/stream_catalogue.h"
 #include "core/background_loop.h"
+#include "store/measured_store.h"
 #include "transactions/coordinator.h"
 
 #include <varve/commands/application.h>
@@ -67,8 +69,8 @@ struct ApplicationParts final : RowsOfStore {
 
   public:
     Application& application;
-    const std::shared_ptr<store::ItemStore> store;
     const ApplicationOptions options;
+    const std::shared_ptr<store::MeasuredStore> store;
     const std::unique_ptr<Executor> threads;  // unless the options bring one
     Executor& executor;
     transactions::Coordinator coordinator;
@@ -81,6 +83,7 @@ struct ApplicationParts final : RowsOfStore {
     std::atomic<bool> commanded = false;
     std::atomic<bool> awaited_in_order = false;  // somebody waits for the sequencer
     std::unique_ptr<Followers> followers = std::make_unique<Followers>();
+    CommandMetrics metrics;
     CommandRunner runner;
     std::unique_ptr<Lanes> lanes;
     StreamCatalogue streams;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "commands/command_metrics.h"
+
 #include <varve/commands/options.h>
 #include <varve/commands/outcome.h>
 #include <varve/core/clock.h>
@@ -20,6 +22,7 @@ namespace varve::detail {
 struct Command {
     const std::function<void(Transaction&)>& body;
     const CommandOptions& options;
+    CommandMetrics::OfAggregate& metrics;
     Time began;
     std::string fingerprint = {};         ///< of what its id stands for
     bool in_lane = false;                 ///< of those on its aggregate one goes at a time as it is

@@ -76,20 +76,25 @@ std::size_t CommandRunner::run(Commands commands) {
 std::size_t CommandRunner::run_together(Commands commands) {
     const Runtime runtime = world_.coordinator.runtime();
     Commands together = commands;  // of the last attempt
+    const SteadyTime began = runtime.clock.get().steady_now();
     try {
         Climb climb{escalation_, lines_, turns_, runtime.clock};
         const std::string first_id = uuid7(runtime);
         unsigned from_memory = 0;  // attempts that failed because memory was out of date: they do not count
-        for (Backoff backoff{retry_, runtime};;) {
+        for (Backoff backoff{retry_, runtime, began};;) {
             const unsigned number = backoff.attempts() + from_memory;
             Attempt attempt{
                 .id = planted(PlantedFault::one_id_for_all_attempts) ? first_id : attempt_id(first_id, number),
                 .number = number,
                 .since = commands.front()->began,
                 .until = backoff.until(),
+                .began = number == 1 ? began : runtime.clock.get().steady_now(),
                 .commands = together = commands};
             std::optional<Conflict> lost = this->attempt(attempt, climb);
-            if (!lost) return together.size();
+            if (!lost) {
+                count(together, attempt.ended - began);
+                return together.size();
+            }
             attempt.reservation.reset();  // who sleeps holds nothing
             climb.to(lost->waited ? Rung::waited : Rung::retried);
             if (lost->over && attempt.rests_on_memory) {
@@ -104,6 +109,7 @@ std::size_t CommandRunner::run_together(Commands commands) {
     } catch (...) {
         fail(together, std::current_exception());
     }
+    count(together, runtime.clock.get().steady_now() - began);
     return together.size();
 }
 
@@ -129,7 +135,12 @@ std::optional<Conflict> CommandRunner::attempt(Attempt& attempt, Climb& climb) t
             --rounds_in_line;
             continue;
         }
-        return commit(work, attempt, climb);
+        const SteadyTime decided = world_.coordinator.runtime().clock.get().steady_now();
+        metrics_.decide.record(decided - attempt.began);
+        std::optional<Conflict> lost = commit(work, attempt, climb);
+        attempt.ended = world_.coordinator.runtime().clock.get().steady_now();
+        metrics_.commit.record(attempt.ended - decided);
+        return lost;
     }
 } catch (const BlockedError& error) {
     climb.note(error);
@@ -369,6 +380,10 @@ void CommandRunner::fail(Commands commands, const std::exception_ptr& failure) {
         if (command->failure || command->outcome) continue;
         command->failure = std::exchange(is_taken, true) ? one_more_of(failure) : failure;
     }
+}
+
+void CommandRunner::count(Commands ended, Duration took) {
+    for (const Command* command : ended) command->metrics.ended(command->outcome, command->failure, took);
 }
 
 void CommandRunner::throw_conflict(Conflict conflict, const Backoff& backoff) const {

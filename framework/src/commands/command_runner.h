@@ -3,6 +3,7 @@
 #include "commands/climb.h"
 #include "commands/command.h"
 #include "commands/command_id.h"
+#include "commands/command_metrics.h"
 #include "commands/followers.h"
 #include "commands/lines.h"
 #include "commands/workspace.h"
@@ -26,11 +27,12 @@ namespace varve::detail {
 class CommandRunner {
   public:
     CommandRunner(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
-                  const InlineProjections& projections, Followers& followers, Locks& turns, RetryPolicy retry,
-                  Escalation escalation)
+                  const InlineProjections& projections, Followers& followers, Locks& turns, CommandMetrics& metrics,
+                  RetryPolicy retry, Escalation escalation)
         : world_{repository, coordinator, row_tables, projections},
           followers_(followers),
           turns_(turns),
+          metrics_(metrics),
           retry_(retry),
           escalation_(escalation),
           lines_(coordinator.runtime(), std::min<Duration>(escalation.queue_time_max, line_time_max)) {}
@@ -41,6 +43,8 @@ class CommandRunner {
 
     /// InvalidError for options that can never work, and for a call from inside one of this runner's commands.
     void check(const char* call, const CommandOptions& options) const;
+
+    CommandMetrics& metrics() const { return metrics_; }
 
   private:
     /// For how long one who goes keeps others back in the lines of this process: it may have got stuck.
@@ -58,11 +62,13 @@ class CommandRunner {
         std::string id;
         unsigned number;
         Time since;
-        SteadyTime until;    ///< no wait goes on after it
+        SteadyTime until;  ///< no wait goes on after it
+        SteadyTime began;
         Commands& commands;  ///< those that it has come down to
         std::optional<transactions::Reservation> reservation = {};
         std::vector<IdSlot> ids = {};  ///< of all commands; empty in the first attempt, which takes them to be free
         std::vector<Fate> fates = {};  ///< of those that were decided
+        SteadyTime ended = {};         ///< if it got as far as to commit, or to lose
         bool rests_on_memory = false;  ///< the store was not asked for all that it relied on
 
         bool is_first() const { return number == 1; }
@@ -100,11 +106,13 @@ class CommandRunner {
     /// Where the commit is in doubt: what wrote nothing is certain not to have happened.
     static void tell_who_wrote_nothing(Attempt& attempt, const InDoubtError& error);
     static void fail(Commands commands, const std::exception_ptr& failure);
+    static void count(Commands ended, Duration took);
     [[noreturn]] void throw_conflict(transactions::Conflict conflict, const Backoff& backoff) const;
 
     const Workspace::World world_;
     Followers& followers_;  // of what is committed
     Locks& turns_;
+    CommandMetrics& metrics_;
     const RetryPolicy retry_;
     const Escalation escalation_;
     Lines lines_;

@@ -34,11 +34,13 @@ struct Lanes::Entry : Command {
 
 /// One that nobody waits for: it owns what it needs.
 struct Lanes::Submitted {
-    Submitted(std::function<void(Transaction&)> what, CommandOptions how, std::string fingerprint, Time now)
+    Submitted(std::function<void(Transaction&)> what, CommandOptions how, CommandMetrics::OfAggregate& metrics,
+              std::string fingerprint, Time now)
         : body(std::move(what)),
           options(std::move(how)),
           entry{Command{.body = body,
                         .options = options,
+                        .metrics = metrics,
                         .began = now,
                         .fingerprint = std::move(fingerprint),
                         .in_lane = true},
@@ -92,32 +94,45 @@ Lanes::~Lanes() {
     }
 }
 
-Outcome Lanes::execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                       const CommandOptions& options, std::string fingerprint) {
+Outcome Lanes::execute(CommandMetrics::OfAggregate& metrics, const std::string& stream,
+                       const std::function<void(Transaction&)>& body, const CommandOptions& options,
+                       std::string fingerprint) {
     runner_.check("execute", options);
     Entry mine{Command{.body = body,
                        .options = options,
+                       .metrics = metrics,
                        .began = runtime_.clock.get().now(),
                        .fingerprint = std::move(fingerprint),
                        .in_lane = true}};
-    if (enqueue(stream, mine)) mine.state = Entry::State::leads;
-    while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
-        try {
-            runtime_.clock.get().sleep_for(longest_sleep, mine.wake.get_token());
-        } catch (const std::exception&) {
-            std::this_thread::yield();  // who is in a lane cannot just go
-        }
+    if (enqueue(stream, mine)) {
+        mine.state = Entry::State::leads;
+    } else {
+        await_turn(mine);
     }
     if (mine.state.load(std::memory_order_acquire) == Entry::State::leads) lead(stream, &mine);
     if (mine.failure) std::rethrow_exception(mine.failure);
     return std::move(*mine.outcome);
 }
 
-std::future<Outcome> Lanes::submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                   CommandOptions options, std::string fingerprint) {
+void Lanes::await_turn(const Entry& mine) {
+    Clock& clock = runtime_.clock;
+    const SteadyTime began = clock.steady_now();
+    while (mine.state.load(std::memory_order_acquire) == Entry::State::queued) {
+        try {
+            clock.sleep_for(longest_sleep, mine.wake.get_token());
+        } catch (const std::exception&) {
+            std::this_thread::yield();  // who is in a lane cannot just go
+        }
+    }
+    runner_.metrics().lane_wait.record(clock.steady_now() - began);
+}
+
+std::future<Outcome> Lanes::submit(CommandMetrics::OfAggregate& metrics, const std::string& stream,
+                                   std::function<void(Transaction&)> body, CommandOptions options,
+                                   std::string fingerprint) {
     runner_.check("submit", options);
     executor();  // what is queued must have somebody who comes for it
-    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), std::move(fingerprint),
+    auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), metrics, std::move(fingerprint),
                                                  runtime_.clock.get().now());
     std::future<Outcome> outcome = submitted->promise.get_future();
     enqueue(stream, submitted->entry);
@@ -148,6 +163,7 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
                 posts = true;
             } else if (options_.when_full == LaneOptions::WhenFull::refuse) {
                 ++metrics_.refused;
+                entry.metrics.refused();
                 throw OverloadedError("the lane of '" + stream + "' is full: " + std::to_string(options_.queue_max) +
                                       " commands wait in it, lanes.queue_max allows no more; nothing was written");
             } else if (!std::exchange(lane.led, true)) {

@@ -26,10 +26,12 @@ class Lanes {
     ~Lanes();
 
     /// Returns when the command has ended. OverloadedError if the lane is full.
-    Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
-                    const CommandOptions& options, std::string fingerprint);
-    std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                CommandOptions options, std::string fingerprint);
+    Outcome execute(CommandMetrics::OfAggregate& metrics, const std::string& stream,
+                    const std::function<void(Transaction&)>& body, const CommandOptions& options,
+                    std::string fingerprint);
+    std::future<Outcome> submit(CommandMetrics::OfAggregate& metrics, const std::string& stream,
+                                std::function<void(Transaction&)> body, CommandOptions options,
+                                std::string fingerprint);
     /// Returns when everything submitted before this call has ended. For the destructor of whoever owns the lanes:
     /// nothing may be submitted meanwhile.
     void drain();
@@ -44,6 +46,8 @@ class Lanes {
 
     /// True: the caller now leads the lane.
     bool enqueue(const std::string& stream, Entry& entry);
+    /// Until it leads, or whoever led has ended it.
+    void await_turn(const Entry& mine);
     /// Until `mine` has ended; nullptr: for one batch.
     void lead(const std::string& stream, const Entry* mine);
     static void finish(Entry& entry, bool is_mine);

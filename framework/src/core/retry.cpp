@@ -4,8 +4,8 @@
 
 namespace varve {
 
-Backoff::Backoff(const RetryPolicy& policy, Runtime runtime)
-    : policy_(policy), runtime_(runtime), began_(runtime.clock.get().steady_now()), delay_(policy.first_delay) {}
+Backoff::Backoff(const RetryPolicy& policy, Runtime runtime, SteadyTime began)
+    : policy_(policy), runtime_(runtime), began_(began), delay_(policy.first_delay) {}
 
 Duration Backoff::left() const {
     return policy_.time_max - (runtime_.clock.get().steady_now() - began_);

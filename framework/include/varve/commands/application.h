@@ -35,6 +35,9 @@ struct CacheMetrics;
 namespace store {
 class ItemStore;
 }
+namespace telemetry {
+struct Metric;
+}
 
 namespace detail {
 struct ApplicationParts;
@@ -98,7 +101,7 @@ class Application {
         execute(std::string_view id, const Command& command, const CommandOptions& options = {}) {
         const std::string stream = stream_name(aggregate_type<A>(), id);
         return execute(
-            stream,
+            aggregate_type<A>(), stream,
             [&](Transaction& tx) {
                 if (options.expected_version) tx.expect(aggregate_type<A>(), id, *options.expected_version);
                 tx.execute<A>(id, command);
@@ -119,7 +122,7 @@ class Application {
         const std::string stream = stream_name(aggregate_type<A>(), id);
         std::string print = fingerprint(stream, detail::command_name<Command>(), command, options);
         return submit(
-            stream,
+            aggregate_type<A>(), stream,
             [id = std::string{id}, command = std::move(command), expected](Transaction& tx) {
                 if (expected) tx.expect(aggregate_type<A>(), id, *expected);
                 tx.execute<A>(id, command);
@@ -145,7 +148,7 @@ class Application {
         const std::string stream = stream_name(aggregate_type<A>(), id);
         if (events.empty()) throw InvalidError("an append to '" + stream + "' has no events");
         return execute(
-            stream,
+            aggregate_type<A>(), stream,
             [&](Transaction& tx) {
                 if (options.expected_version) tx.expect(aggregate_type<A>(), id, *options.expected_version);
                 tx.append<A>(id, events);
@@ -354,7 +357,11 @@ class Application {
     store::ItemStore& store();
     const Runtime& runtime() const;
 
-    // What it has counted: transactions/metrics.h, aggregates/cache_metrics.h, commands/lane_metrics.h.
+    /// All that it has counted and measured since it was made, for whoever watches it, in the terms of Prometheus
+    /// (docs/metrics.md; telemetry/metric.h; adapters/prometheus makes text of it). Asks the store how its followers
+    /// are doing; where that fails, their metrics are missing and `varve_store_up` is 0.
+    std::vector<telemetry::Metric> telemetry();
+    // A part of it as typed values: transactions/metrics.h, aggregates/cache_metrics.h, commands/lane_metrics.h.
     const transactions::Metrics& metrics() const;
     const aggregates::CacheMetrics& cache_metrics() const;
     const LaneMetrics& lane_metrics() const;
@@ -381,10 +388,11 @@ class Application {
     }
 
     Outcome run(const std::function<void(Transaction&)>& body, const CommandOptions& options);
-    Outcome execute(const std::string& stream, const std::function<void(Transaction&)>& body,
+    Outcome execute(const AggregateType& type, const std::string& stream, const std::function<void(Transaction&)>& body,
                     const CommandOptions& options, std::string fingerprint);
-    std::future<Outcome> submit(const std::string& stream, std::function<void(Transaction&)> body,
-                                CommandOptions options, std::string fingerprint);
+    std::future<Outcome> submit(const AggregateType& type, const std::string& stream,
+                                std::function<void(Transaction&)> body, CommandOptions options,
+                                std::string fingerprint);
     LoadedState load(const AggregateType& type, std::string_view id);
     LoadedState load(const AggregateType& type, std::string_view id, AsOf as_of);
     Stream load_stream(const std::string& stream);

@@ -21,6 +21,7 @@ enum class Rung : std::uint8_t {
     queued,    ///< it queued for the lock of the first of its aggregates: who keeps losing goes in order, one at a time
     reserved,  ///< it reserved its aggregates and rows by a slot of its own: whoever writes there waits for it
 };
+inline constexpr std::size_t rungs = 5;
 const char* to_string(Rung rung) noexcept;
 
 /// What a command has done.

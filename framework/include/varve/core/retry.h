@@ -35,7 +35,8 @@ struct RetryPolicy {
 /// Threads: one Backoff belongs to one thread.
 class Backoff {
   public:
-    Backoff(const RetryPolicy& policy, Runtime runtime);
+    Backoff(const RetryPolicy& policy, Runtime runtime) : Backoff(policy, runtime, runtime.clock.get().steady_now()) {}
+    Backoff(const RetryPolicy& policy, Runtime runtime, SteadyTime began);
 
     /// Sleeps and returns true, or returns false at once if no attempt is left.
     bool next();
