@@ -7,9 +7,12 @@
 #include <varve/testing/manual_world.h>
 
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -31,15 +34,18 @@ std::pair<std::string, int> run(const std::string& command) {
     return {said, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
+std::string promtool() {
+    static const auto found = run(std::string{VARVE_PROMTOOL} + " " + VARVE_PROMTOOL_FOLDER);
+    if (found.second != 0) throw std::runtime_error("no promtool: " + found.first);
+    return found.first.substr(0, found.first.find('\n'));
+}
+
 /// What `promtool check metrics` has to say of a text; empty: nothing.
 std::string complaints(const std::string& text) {
-    static const auto promtool = run(std::string{VARVE_PROMTOOL} + " " + VARVE_PROMTOOL_FOLDER);
-    if (promtool.second != 0) return "no promtool: " + promtool.first;
-    const std::string program = promtool.first.substr(0, promtool.first.find('\n'));
     const TemporaryFolder folder{"metrics"};
     const std::string file = folder.path() / "metrics";
     std::ofstream{file, std::ios::binary} << text;
-    const auto [said, status] = run(program + " check metrics <" + file);
+    const auto [said, status] = run(promtool() + " check metrics <" + file);
     return status == 0 ? said : said + "(exit " + std::to_string(status) + ")";
 }
 
@@ -53,6 +59,7 @@ TEST(PrometheusText, of_an_application_is_accepted_by_promtool) {
     EXPECT_EQ(complaints(text), "");
     EXPECT_NE(text.find("# TYPE varve_commands_total counter\n"
                         "varve_commands_total{aggregate=\"account\",outcome=\"committed\"} 1\n"
+                        "varve_commands_total{aggregate=\"account\",outcome=\"repeated\"} 0\n"
                         "varve_commands_total{aggregate=\"account\",outcome=\"rejected\"} 1\n"),
               std::string::npos)
         << text;
@@ -60,6 +67,40 @@ TEST(PrometheusText, of_an_application_is_accepted_by_promtool) {
               std::string::npos)
         << text;
     EXPECT_NE(text.find("varve_command_duration_seconds_count{aggregate=\"account\"} 2\n"), std::string::npos) << text;
+}
+
+/// The names of metrics that a file for Prometheus or Grafana uses.
+std::set<std::string> metrics_in(const std::string& file) {
+    std::ifstream stream{file};
+    const std::string text{std::istreambuf_iterator<char>{stream}, {}};
+    std::set<std::string> names;
+    const std::regex name{"varve_[a-z_]+"};
+    for (std::sregex_iterator one{text.begin(), text.end(), name}, end; one != end; ++one) {
+        const std::string found = one->str();
+        names.insert(found.substr(0, found.rfind("_bucket")));
+    }
+    return names;
+}
+
+TEST(PrometheusFiles, ask_for_metrics_that_there_are) {
+    testing::ManualWorld world;
+    Application bank{open("memory:"), world.options()};
+    std::set<std::string> all;
+    for (const Metric& metric : bank.telemetry()) all.insert(metric.name);
+    for (const char* const file : {"/alerts.yml", "/dashboard.json"}) {
+        const std::set<std::string> used = metrics_in(std::string{VARVE_PROMETHEUS_FOLDER} + file);
+        EXPECT_GE(used.size(), 10U) << file;
+        for (const std::string& name : used) EXPECT_TRUE(all.contains(name)) << file << " asks for " << name;
+    }
+}
+
+TEST(PrometheusFiles, have_alerts_that_come_when_they_should_and_only_then) {
+    const TemporaryFolder folder{"alerts"};
+    std::filesystem::copy(std::string{VARVE_PROMETHEUS_FOLDER} + "/alerts.yml", folder.path());
+    std::filesystem::copy(VARVE_ALERTS_TEST, folder.path());
+    const auto [said, status] = run(promtool() + " test rules " + (folder.path() / "alerts_test.yml").string());
+    EXPECT_EQ(status, 0) << said;
+    EXPECT_NE(said.find("SUCCESS"), std::string::npos) << said;
 }
 
 TEST(PrometheusText, that_breaks_the_rules_is_found_by_promtool) {

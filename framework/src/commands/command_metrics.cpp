@@ -87,15 +87,13 @@ std::vector<telemetry::Metric> CommandMetrics::metrics() const {
                            Kind::histogram};
     const auto add = [&](const OfAggregate& one, const std::string& aggregate) {
         const std::pair<std::string, std::string> label{"aggregate", aggregate};
-        const telemetry::HistogramValue duration = one.duration_.value();
-        if (duration.count() > 0) took.samples.push_back({{label}, duration});
+        took.samples.push_back({{label}, one.duration_.value()});
+        // All of them: who looks how much a counter grows misses the first time of one that was not there before.
         for (std::size_t i = 0; i < one.ended_.size(); ++i) {
-            if (one.ended_[i] == 0) continue;
             ended.samples.push_back({{label, {"outcome", OfAggregate::to_string(static_cast<OfAggregate::End>(i))}},
                                      static_cast<double>(one.ended_[i])});
         }
         for (std::size_t i = 0; i < one.committed_by_.size(); ++i) {
-            if (one.committed_by_[i] == 0) continue;
             rung.samples.push_back(
                 {{label, {"rung", varve::to_string(static_cast<Rung>(i))}}, static_cast<double>(one.committed_by_[i])});
         }
@@ -103,7 +101,7 @@ std::vector<telemetry::Metric> CommandMetrics::metrics() const {
     for (const std::atomic<OfAggregate*>& one : by_aggregate_) {
         if (const OfAggregate* const there = one.load(std::memory_order_acquire)) add(*there, there->aggregate_);
     }
-    add(others_, "others");
+    if (by_aggregate_.back() != nullptr) add(others_, "others");
     add(transactions_, "*");
     return {std::move(ended),
             std::move(rung),

@@ -124,7 +124,6 @@ std::vector<telemetry::Metric> MeasuredStore::metrics() const {
         asked.samples.push_back({{request}, static_cast<double>(counts.requests)});
         took.samples.push_back({{request}, counts.duration.value()});
         for (std::size_t kind = 0; kind < counts.failed.size(); ++kind) {
-            if (counts.failed[kind] == 0) continue;
             const char* const name =
                 kind + 1 == counts.failed.size() ? "other" : to_string(static_cast<ErrorKind>(kind));
             failures.samples.push_back({{request, {"kind", name}}, static_cast<double>(counts.failed[kind])});
