@@ -22,7 +22,10 @@ struct Cli {
     bool json = false;
     std::string strategy = "automatic";
     std::int64_t lease_ms = 5000;
-    std::function<int()> chosen = {};  ///< the command that the line asks for
+    std::string log_level = "warning";
+    std::string log_format = "text";
+    std::shared_ptr<varve::Log> log = {};  ///< where the bank's threads say what they met
+    std::function<int()> chosen = {};      ///< the command that the line asks for
 
     /// The bank at `store`, with its read model. `lease_ms` and `strategy` as asked for.
     std::unique_ptr<varve::Application> open() const;

@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <varve/core/suggest.h>
+#include <varve/spdlog/log.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -20,7 +21,8 @@ std::unique_ptr<varve::Application> Cli::open() const {
             .retry = {.time_max = std::chrono::seconds{60}},
             .transactions = {.strategy = strategy == "protocol" ? Strategy::protocol : Strategy::automatic,
                              .lease = std::chrono::milliseconds{lease_ms}},
-            .locks = {.time_to_live = std::chrono::milliseconds{lease_ms}}});
+            .locks = {.time_to_live = std::chrono::milliseconds{lease_ms}},
+            .runtime = {.log = *log}});
     bank->project<Account>(ProjectBalance{});
     return bank;
 }
@@ -58,6 +60,16 @@ int exit_code(const varve::Error& error) {
     return usage ? exit_usage : exit_failed;
 }
 
+std::shared_ptr<varve::Log> make_log(const Cli& cli) {
+    using varve::LogLevel;
+    using varve::spdlog::Format;
+    const LogLevel from = cli.log_level == "debug"     ? LogLevel::debug
+                          : cli.log_level == "info"    ? LogLevel::info
+                          : cli.log_level == "warning" ? LogLevel::warning
+                                                       : LogLevel::error;
+    return varve::spdlog::make_log("bank", from, cli.log_format == "json" ? Format::json : Format::text);
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& word) {
     std::vector<std::string> known;
     for (const CLI::App* command : app.get_subcommands({})) known.push_back(command->get_name());
@@ -87,6 +99,12 @@ int run(int argc, char** argv) {
     app.add_option("--lease-ms", cli.lease_ms, "when others may take this process's transactions and locks for dead")
         ->check(CLI::Range(1, 3'600'000))
         ->capture_default_str();
+    app.add_option("--log-level", cli.log_level, "from where on the bank's threads say on standard error what they met")
+        ->check(CLI::IsMember({"debug", "info", "warning", "error"}).description(""))
+        ->capture_default_str();
+    app.add_option("--log-format", cli.log_format, "text, or json: an object on each line")
+        ->check(CLI::IsMember({"text", "json"}).description(""))
+        ->capture_default_str();
     add_account_commands(app, cli);
     add_reading_commands(app, cli);
     add_accounts_commands(app, cli);
@@ -108,6 +126,7 @@ int run(int argc, char** argv) {
         return std::cout.flush() ? exit_done : exit_unread;
     }
     try {
+        cli.log = make_log(cli);
         return cli.chosen();
     } catch (const varve::Error& error) {
         return report(cli, exit_code(error), varve::to_string(error.kind()), error.what());
