@@ -96,8 +96,9 @@ class Demo {
   private:
     std::unique_ptr<varve::Application> open() const {
         auto bank = std::make_unique<varve::Application>(
-            varve::open(plan_.store),
-            varve::ApplicationOptions{.transactions = {.lease = plan_.lease}, .locks = {.time_to_live = plan_.lease}});
+            varve::open(plan_.store), varve::ApplicationOptions{.transactions = {.lease = plan_.lease},
+                                                                .locks = {.time_to_live = plan_.lease},
+                                                                .runtime = plan_.runtime});
         bank->project<Account>(ProjectBalance{});
         follow_turnover(*bank);
         return bank;
@@ -111,6 +112,7 @@ class Demo {
                                      plan_.strategy,
                                      "--lease-ms",
                                      std::to_string(plan_.lease.count())};
+        all.insert(all.end(), plan_.arguments.begin(), plan_.arguments.end());
         all.insert(all.end(), more);
         return all;
     }

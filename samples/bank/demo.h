@@ -19,6 +19,8 @@ struct DemoPlan {
     std::size_t processes = 4;
     std::size_t kills = 12;
     std::chrono::milliseconds lease{1000};
+    std::vector<std::string> arguments = {};  ///< of each process, besides those that say what it does
+    varve::Runtime runtime = {};
     /// Called now and then while they pay, with how many transfers have ended.
     std::function<void(std::size_t)> watch = [](std::size_t) {};
 };

@@ -245,6 +245,12 @@ TEST(Application, opposing_transfers_of_many_threads_lose_nothing) {
     }
 }
 
+TEST(AnApplication, gives_back_the_store_that_it_was_given) {
+    const std::shared_ptr<store::ItemStore> store = open("memory:");
+    Application bank{store, {.sweep = false}};
+    EXPECT_EQ(&bank.store(), store.get());  // an adapter's functions look at what it is
+}
+
 TEST(AnApplication, without_a_store_is_refused) {
     EXPECT_THROW(Application{nullptr}, InvalidError);
 }

@@ -51,6 +51,20 @@ void be_rejected(Transaction& tx) {
     tx.execute<Account>("bob", Withdraw{1'000'000});
 }
 
+TEST(Fence, of_a_lock_that_the_user_keeps_in_the_same_store_is_that_of_the_application) {
+    const std::shared_ptr<store::ItemStore> store = open("memory:");
+    Application bank{store, {.sweep = false}};
+    Locks locks{store};
+    Lock lock = locks.acquire("month-end", {.wait = 5s});
+    ASSERT_TRUE(bank.transact([&](Transaction& tx) {
+        tx.fenced_by(lock);
+        deposit(tx);
+    }));
+    Locks elsewhere{open("memory:")};
+    const Lock other = elsewhere.acquire("month-end");
+    EXPECT_THROW((void)bank.transact([&](Transaction& tx) { tx.fenced_by(other); }), InvalidError);
+}
+
 class Fencing : public ::testing::TestWithParam<Case>, protected testing::ManualWorld {
   protected:
     Fencing() { static_cast<void>(bank.execute<Account>("alice", Deposit{1000})); }

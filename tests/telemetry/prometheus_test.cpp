@@ -35,9 +35,9 @@ std::pair<std::string, int> run(const std::string& command) {
 }
 
 std::string promtool() {
-    static const auto found = run(std::string{VARVE_PROMTOOL} + " " + VARVE_PROMTOOL_FOLDER);
+    static const auto found = run("'" VARVE_PROMTOOL "' '" VARVE_PROMTOOL_FOLDER "'");
     if (found.second != 0) throw std::runtime_error("no promtool: " + found.first);
-    return found.first.substr(0, found.first.find('\n'));
+    return "'" + found.first.substr(0, found.first.find('\n')) + "'";
 }
 
 /// What `promtool check metrics` has to say of a text; empty: nothing.
@@ -45,7 +45,7 @@ std::string complaints(const std::string& text) {
     const TemporaryFolder folder{"metrics"};
     const std::string file = folder.path() / "metrics";
     std::ofstream{file, std::ios::binary} << text;
-    const auto [said, status] = run(promtool() + " check metrics <" + file);
+    const auto [said, status] = run(promtool() + " check metrics <'" + file + "'");
     return status == 0 ? said : said + "(exit " + std::to_string(status) + ")";
 }
 
@@ -98,7 +98,7 @@ TEST(PrometheusFiles, have_alerts_that_come_when_they_should_and_only_then) {
     const TemporaryFolder folder{"alerts"};
     std::filesystem::copy(std::string{VARVE_PROMETHEUS_FOLDER} + "/alerts.yml", folder.path());
     std::filesystem::copy(VARVE_ALERTS_TEST, folder.path());
-    const auto [said, status] = run(promtool() + " test rules " + (folder.path() / "alerts_test.yml").string());
+    const auto [said, status] = run(promtool() + " test rules '" + (folder.path() / "alerts_test.yml").string() + "'");
     EXPECT_EQ(status, 0) << said;
     EXPECT_NE(said.find("SUCCESS"), std::string::npos) << said;
 }

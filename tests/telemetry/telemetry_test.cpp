@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <set>
 #include <stdexcept>
@@ -62,12 +63,12 @@ TEST_F(Telemetry, counts_commands_by_their_aggregate_and_by_how_they_ended) {
     later.drain();
     ASSERT_TRUE(later_one.get());
     ASSERT_TRUE(bank.transact([](Transaction& tx) { tx.execute<Account>("alice", Withdraw{1}); }));
-    EXPECT_THROW(bank.transact([](Transaction&) { throw std::runtime_error{"mine"}; }), std::runtime_error);
+    EXPECT_THROW((void)bank.transact([](Transaction&) { throw std::runtime_error{"mine"}; }), std::runtime_error);
     store->after_write = [](std::span<const store::Write>, std::vector<store::WriteAnswer>& answers) {
         for (store::WriteAnswer& answer : answers) answer = Failure{ErrorKind::unavailable, false, "gone"};
     };
     store->hold_back_writes = true;
-    EXPECT_THROW(bank.execute<Account>("alice", Deposit{1}), UnavailableError);
+    EXPECT_THROW((void)bank.execute<Account>("alice", Deposit{1}), UnavailableError);
 
     EXPECT_EQ(commands("account", "committed"), 3);
     EXPECT_EQ(commands("account", "repeated"), 1);
@@ -90,13 +91,13 @@ TEST_F(Telemetry, tells_a_command_that_lost_from_one_that_nobody_knows_of) {
         other.execute<Account>("alice", Deposit{1}).value();
         is_another = false;
     };
-    EXPECT_THROW(bank.execute<Account>("alice", Deposit{5}), ConflictError);
+    EXPECT_THROW((void)bank.execute<Account>("alice", Deposit{5}), ConflictError);
     store->before_write = [](std::span<const store::Write>) {};
     store->after_write = [&](std::span<const store::Write>, std::vector<store::WriteAnswer>& answers) {
         for (store::WriteAnswer& answer : answers) answer = Failure{ErrorKind::unavailable, true, "no answer"};
         store->before_read = [] { throw UnavailableError{"no answer"}; };
     };
-    EXPECT_THROW(bank.execute<Account>("alice", Deposit{5}), InDoubtError);
+    EXPECT_THROW((void)bank.execute<Account>("alice", Deposit{5}), InDoubtError);
     EXPECT_EQ(commands("account", "conflict"), 1);
     EXPECT_EQ(commands("account", "in_doubt"), 1);
     EXPECT_GE(value("varve_attempts_total", {{"result", "conflict"}}), 1);
@@ -150,6 +151,46 @@ TEST_F(Telemetry, of_a_fast_store_has_one_request_in_sixteen_for_all_of_them) {
     for (int i = 0; i < 100; ++i) ASSERT_TRUE(bank.execute<Account>("alice", Deposit{1}));
     const HistogramValue slow = histogram("varve_store_request_duration_seconds", {{"request", "write"}});
     EXPECT_NEAR(slow.sum, 0.1, 0.016);
+}
+
+TEST_F(Telemetry, times_each_kind_of_request_and_those_of_threads_that_make_few) {
+    Application uncached{store, options({.cache_bytes_max = 0})};
+    for (int i = 0; i < 20; ++i) {
+        std::jthread{[&] {
+            for (int k = 0; k < 5; ++k) uncached.execute<Account>("alice", Deposit{1}).value();
+        }};
+    }
+    std::map<std::string, std::uint64_t> asked;
+    std::map<std::string, std::uint64_t> timed;
+    for (const Metric& metric : uncached.telemetry()) {
+        for (const telemetry::Sample& one : metric.samples) {
+            if (metric.name == "varve_store_requests_total")
+                asked[one.labels.front().second] = static_cast<std::uint64_t>(std::get<double>(one.value));
+            if (metric.name == "varve_store_request_duration_seconds")
+                timed[one.labels.front().second] = std::get<HistogramValue>(one.value).count();
+        }
+    }
+    EXPECT_GE(asked.at("write"), 100U);
+    for (const auto& [request, count] : asked)
+        EXPECT_NEAR(static_cast<double>(timed.at(request)), static_cast<double>(count), 16) << request;
+}
+
+TEST_F(Telemetry, counts_the_frameworks_own_transactions_apart) {
+    Application follower{store, {.sweep_interval = 10ms}};
+    follower.follow<Account>(ProjectBalance{});
+    const Receipt receipt = follower.execute<Account>("alice", Deposit{5}).value();
+    ASSERT_TRUE(follower.wait_for<ProjectBalance>(receipt, 1h));
+    double of_users = 0;
+    double own = 0;
+    for (const Metric& metric : follower.telemetry()) {
+        if (metric.name != "varve_commands_total") continue;
+        for (const telemetry::Sample& one : metric.samples) {
+            if (one.labels.front().second == "*") of_users += std::get<double>(one.value);
+            if (one.labels.front().second == "$own") own += std::get<double>(one.value);
+        }
+    }
+    EXPECT_EQ(of_users, 0);
+    EXPECT_GE(own, 1);
 }
 
 TEST_F(Telemetry, says_how_followers_are_doing_and_that_the_store_does_not_tell) {

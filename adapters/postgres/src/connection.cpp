@@ -245,6 +245,12 @@ void Connection::check_server() {
                        .add(std::to_string(options_.lock_timeout.count()))
                        .add(options_.accept_asynchronous_commit ? "off" : ""));
     const Result row = read(state);
+    // First: another host may be the one to ask.
+    if (row.text(0, 4) == "t") {
+        raise({.kind = ErrorKind::read_only,
+               .in_doubt = false,
+               .message = where_ + " is a standby: " + std::string{rule_for("25006").advice}});
+    }
     if (row.integer(0, 0) < least_version) {
         throw ConfigError(where_ + " is of version " + PQparameterStatus(connection_.get(), "server_version") +
                           "; the store needs 13 or later");
@@ -262,11 +268,6 @@ void Connection::check_server() {
         throw ConfigError("the server of " + where_ +
                           " runs with synchronous_commit=off, and loses what it has acknowledged when it dies; set it "
                           "to on for this role, or say synchronous_commit=off in the URL, too");
-    }
-    if (row.text(0, 4) == "t") {
-        raise({.kind = ErrorKind::read_only,
-               .in_doubt = false,
-               .message = where_ + " is a standby: " + std::string{rule_for("25006").advice}});
     }
 }
 

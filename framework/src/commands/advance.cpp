@@ -1,5 +1,6 @@
 #include "commands/advance.h"
 
+#include "commands/application_parts.h"
 #include "commands/workspace.h"
 #include "core/planted_faults.h"
 
@@ -44,7 +45,7 @@ Advance advance(Application& application, const Consumer& consumer, const Checkp
         after = checkpoint_of(tx, consumer).value_or(Checkpoint{});
         result.is_own = after.is_as(left) || planted(PlantedFault::a_checkpoint_moves_wherever_it_is);
         if (!result.is_own) return;
-        note(consumer.project_some(tx, batch.events, application.store().capabilities()));
+        note(consumer.project_some(tx, batch.events, parts_of(application).coordinator.store().capabilities()));
         for (const Aside& one : aside) {
             const RowsInTransaction<ParkedRow> rows = tx.rows<ParkedRow>();
             const RowKey key{consumer.name, one.stream};
@@ -61,10 +62,10 @@ Advance advance(Application& application, const Consumer& consumer, const Checkp
     if (consumer.ephemeral) {
         note(batch.events.size());
     } else {
-        application.transact(body).value();
+        own_transaction(application, body).value();
     }
     if (planted(PlantedFault::a_checkpoint_moves_after_its_rows)) {
-        application.transact([&](Transaction& tx) { tx.rows<Checkpoint>().put(consumer.name, after); }).value();
+        own_transaction(application, [&](Transaction& tx) { tx.rows<Checkpoint>().put(consumer.name, after); }).value();
     }
     return result;
 }

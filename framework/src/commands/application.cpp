@@ -30,19 +30,7 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
-    parts_->runner.check("transact", options);
-    parts_->begin_command();
-    detail::Command command{.body = body,
-                            .options = options,
-                            .metrics = parts_->metrics.of_transactions(),
-                            .began = runtime().clock.get().now(),
-                            .fingerprint = options.command_id.empty()
-                                               ? std::string{}
-                                               : detail::fingerprint({}, "transact", options.contents)};
-    detail::Command* const only = &command;
-    parts_->runner.run({&only, 1});
-    if (command.failure) std::rethrow_exception(command.failure);
-    return std::move(*command.outcome);
+    return parts_->transact(parts_->metrics.of_transactions(), body, options);
 }
 
 Outcome Application::execute(const AggregateType& type, const std::string& stream,
@@ -229,7 +217,7 @@ EventStore& Application::events() {
 }
 
 store::ItemStore& Application::store() {
-    return *parts_->store;
+    return parts_->store->inner();
 }
 
 const Runtime& Application::runtime() const {

@@ -164,8 +164,8 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
       row_tables(coordinator, options.transactions.retention / 4),
       repository(coordinator, executor, options.cache_bytes_max),
       events(coordinator, options.retry),
-      runner(repository, coordinator, row_tables, projections, *followers, turns, metrics, options.retry,
-             options.escalation),
+      runner(repository, coordinator, row_tables, projections, *followers, turns, metrics, options.tracer,
+             options.retry, options.escalation),
       lanes(std::make_unique<Lanes>(runner, options.runtime, options.executor, options.lanes)),
       streams(*this) {
     if (options.sweep) {
@@ -190,6 +190,28 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
             followers->come_after(sequencer);
         }
     }
+}
+
+Outcome ApplicationParts::transact(CommandMetrics::OfAggregate& counted_with,
+                                   const std::function<void(Transaction&)>& body, const CommandOptions& options) {
+    runner.check("transact", options);
+    begin_command();
+    Command command{
+        .body = body,
+        .options = options,
+        .metrics = counted_with,
+        .began = this->options.runtime.clock.get().now(),
+        .fingerprint = options.command_id.empty() ? std::string{} : fingerprint({}, "transact", options.contents),
+        .span = runner.begin_span(options, "transact")};
+    Command* const only = &command;
+    runner.run({&only, 1});
+    if (command.failure) std::rethrow_exception(command.failure);
+    return std::move(*command.outcome);
+}
+
+Outcome own_transaction(Application& application, const std::function<void(Transaction&)>& body) {
+    ApplicationParts& parts = parts_of(application);
+    return parts.transact(parts.metrics.of_own(), body, {});
 }
 
 void ApplicationParts::end() {
@@ -250,7 +272,7 @@ std::vector<std::optional<std::string>> ApplicationParts::read(const RowTable& t
             rows.clear();
             for (const RowKey& key : keys) rows.push_back(Workspace::of(tx).read(table, key));
         };
-        application.transact(body).value();
+        own_transaction(application, body).value();
         return rows;
     }
     const auto read_in = [&](const RowTable& build, std::optional<store::Key> beside) {
@@ -329,7 +351,9 @@ StoredPage ApplicationParts::range(const RowTable& table, const RowRange& range,
                                    Isolation isolation) {
     if (isolation == Isolation::serializable) {
         StoredPage page;
-        application.transact([&](Transaction& tx) { page = Workspace::of(tx).range(table, range, options); }).value();
+        own_transaction(application, [&](Transaction& tx) {
+            page = Workspace::of(tx).range(table, range, options);
+        }).value();
         return page;
     }
     return paged(table, options, [&](const RowTable& build, const PageOptions& page) {

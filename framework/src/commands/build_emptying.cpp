@@ -31,7 +31,7 @@ bool BuildEmptying::change(const std::function<void(Transaction&, Builds&, Repla
         is_named = found != builds.replaced.end();
         if (is_named) change(tx, builds, *found);
     };
-    parts_.application.transact(body).value();
+    own_transaction(parts_.application, body).value();
     return is_named;
 }
 

@@ -1,5 +1,6 @@
 #include "commands/build_swap.h"
 
+#include "commands/application_parts.h"
 #include "commands/checkpoint.h"
 #include "commands/parked_row.h"
 #include "core/planted_faults.h"
@@ -42,7 +43,7 @@ void take(Transaction& tx, const Consumer& next, const feed::Feed& feed, Checkpo
 }  // namespace
 
 bool try_to_swap(Application& application, std::span<const Consumer> next) {
-    const feed::Feed feed{application.store()};
+    const feed::Feed feed{parts_of(application).coordinator.store()};
     const BuildOf& build = *next.front().build;
     bool is_live = false;
     const auto body = [&](Transaction& tx) {
@@ -70,7 +71,7 @@ bool try_to_swap(Application& application, std::span<const Consumer> next) {
         if (!std::ranges::includes(live_aside, aside)) return;
 
         for (std::size_t i = 0; i < next.size(); ++i) {
-            take(tx, next[i], feed, own[i], goal, aside, application.store().capabilities());
+            take(tx, next[i], feed, own[i], goal, aside, parts_of(application).coordinator.store().capabilities());
             checkpoints.put(next[i].name, own[i]);
         }
         const bool is_behind = std::ranges::any_of(own, [&](const Checkpoint& one) { return one.position < goal; });
@@ -81,7 +82,7 @@ bool try_to_swap(Application& application, std::span<const Consumer> next) {
         rows.put(build.follower, after);
         is_live = true;
     };
-    application.transact(body).value();
+    own_transaction(application, body).value();
     return is_live;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "commands/command_metrics.h"
+#include "telemetry/open_span.h"
 
 #include <varve/commands/options.h>
 #include <varve/commands/outcome.h>
@@ -24,9 +25,10 @@ struct Command {
     const CommandOptions& options;
     CommandMetrics::OfAggregate& metrics;
     Time began;
-    std::string fingerprint = {};         ///< of what its id stands for
-    bool in_lane = false;                 ///< of those on its aggregate one goes at a time as it is
-    std::optional<Outcome> outcome = {};  ///< one of the two, as soon as it has ended
+    std::string fingerprint = {};                  ///< of what its id stands for
+    std::optional<telemetry::OpenSpan> span = {};  ///< if it is traced
+    bool in_lane = false;                          ///< of those on its aggregate one goes at a time as it is
+    std::optional<Outcome> outcome = {};           ///< one of the two, as soon as it has ended
     std::exception_ptr failure = {};
 };
 

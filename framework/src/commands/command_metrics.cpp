@@ -5,6 +5,12 @@
 
 namespace varve::detail {
 
+CommandMetrics::CommandMetrics() {
+    others_.aggregate_ = "others";
+    transactions_.aggregate_ = "*";
+    own_.aggregate_ = "$own";
+}
+
 CommandMetrics::~CommandMetrics() {
     for (std::atomic<OfAggregate*>& one : by_aggregate_) delete one.load();
 }
@@ -76,17 +82,17 @@ const char* CommandMetrics::OfAggregate::to_string(End end) noexcept {
 
 std::vector<telemetry::Metric> CommandMetrics::metrics() const {
     using Kind = telemetry::Metric::Kind;
-    telemetry::Metric ended{
-        "varve_commands_total",
-        "Commands that have ended, by the kind of aggregate ('*': transactions over any) and by how they ended.",
-        Kind::counter};
+    telemetry::Metric ended{"varve_commands_total",
+                            "Commands that have ended, by the kind of aggregate (*: transactions over any, $own: those "
+                            "of followers and timers) and by how they ended.",
+                            Kind::counter};
     telemetry::Metric rung{"varve_commands_committed_total",
                            "Commands that committed, by how far they had to go to get through.", Kind::counter};
     telemetry::Metric took{"varve_command_duration_seconds",
                            "How long commands took, all attempts together, the wait in a lane left out.",
                            Kind::histogram};
-    const auto add = [&](const OfAggregate& one, const std::string& aggregate) {
-        const std::pair<std::string, std::string> label{"aggregate", aggregate};
+    const auto add = [&](const OfAggregate& one) {
+        const std::pair<std::string, std::string> label{"aggregate", one.aggregate_};
         took.samples.push_back({{label}, one.duration_.value()});
         // All of them: who looks how much a counter grows misses the first time of one that was not there before.
         for (std::size_t i = 0; i < one.ended_.size(); ++i) {
@@ -99,23 +105,24 @@ std::vector<telemetry::Metric> CommandMetrics::metrics() const {
         }
     };
     for (const std::atomic<OfAggregate*>& one : by_aggregate_) {
-        if (const OfAggregate* const there = one.load(std::memory_order_acquire)) add(*there, there->aggregate_);
+        if (const OfAggregate* const there = one.load(std::memory_order_acquire)) add(*there);
     }
-    if (by_aggregate_.back() != nullptr) add(others_, "others");
-    add(transactions_, "*");
+    if (others_.duration_.value().count() > 0) add(others_);
+    add(transactions_);
+    add(own_);
     return {std::move(ended),
             std::move(rung),
             std::move(took),
             {"varve_decide_duration_seconds",
-             "How long attempts took until it was known what to write, reading included.",
+             "How long attempts that came to commit took until then, reading and waiting for others included.",
              Kind::histogram,
              {{{}, decide.value()}}},
             {"varve_commit_duration_seconds",
-             "How long attempts took from there on, until that was committed or lost.",
+             "How long they took from there on, however that ended.",
              Kind::histogram,
              {{{}, commit.value()}}},
             {"varve_lane_wait_duration_seconds",
-             "How long execute waited that found others in its lane: for its turn, or until they had brought it along.",
+             "How long commands waited in their lane for others, or for room in it; each wait.",
              Kind::histogram,
              {{{}, lane_wait.value()}}}};
 }

@@ -23,6 +23,8 @@ class CommandMetrics {
       public:
         /// One has ended, with one of the two. `took`: from when it was begun on; the wait in a lane is no part of it.
         void ended(const std::optional<Outcome>& outcome, const std::exception_ptr& failure, Duration took) noexcept;
+        /// The label: a name of aggregates, "*" for any, "others", "$own" for the framework's own transactions.
+        const std::string& aggregate() const { return aggregate_; }
         /// One was not begun, because its lane is full.
         void refused() noexcept { count(End::overloaded); }
 
@@ -40,19 +42,21 @@ class CommandMetrics {
         telemetry::Histogram duration_;
     };
 
-    CommandMetrics() = default;
+    CommandMetrics();
     ~CommandMetrics();
     CommandMetrics(const CommandMetrics&) = delete;
     CommandMetrics& operator=(const CommandMetrics&) = delete;
 
     /// Beyond 60 kinds of aggregates, and where there is no memory, they are counted together.
     OfAggregate& of(std::string_view aggregate) noexcept;
-    /// Of bodies that may touch any.
+    /// Of users' bodies, which may touch any.
     OfAggregate& of_transactions() noexcept { return transactions_; }
+    /// Of the framework's own.
+    OfAggregate& of_own() noexcept { return own_; }
 
-    telemetry::Histogram decide;     ///< of each attempt: until it is known what to write
-    telemetry::Histogram commit;     ///< of each attempt: until that is committed, or lost
-    telemetry::Histogram lane_wait;  ///< of those that found somebody in their lane
+    telemetry::Histogram decide;     ///< of attempts that came to commit: until they did, waits for others included
+    telemetry::Histogram commit;     ///< of these: until that was over, however it ended
+    telemetry::Histogram lane_wait;  ///< each wait in a lane, or for room in one
 
     std::vector<telemetry::Metric> metrics() const;
 
@@ -61,6 +65,7 @@ class CommandMetrics {
     std::array<std::atomic<OfAggregate*>, aggregates_max> by_aggregate_{};  // those that are there come first
     OfAggregate others_;
     OfAggregate transactions_;
+    OfAggregate own_;
 };
 
 }  // namespace varve::detail

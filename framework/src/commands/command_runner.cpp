@@ -24,22 +24,25 @@ constexpr std::size_t participants_max = 100;
 /// Of a slot, besides events and metadata: the protocol's attributes, a claim's included.
 constexpr std::size_t slot_overhead_bytes = 800;
 
-Metadata metadata_of(const CommandOptions& options) {
-    return {.command_id = options.command_id,
-            .correlation = options.correlation.empty() ? options.command_id : options.correlation,
-            .causation = options.causation,
-            .headers = options.headers};
+Metadata metadata_of(const Command& command) {
+    const CommandOptions& options = command.options;
+    Metadata metadata{.command_id = options.command_id,
+                      .correlation = options.correlation.empty() ? options.command_id : options.correlation,
+                      .causation = options.causation,
+                      .headers = options.headers};
+    if (command.span) metadata.headers.insert_or_assign("traceparent", command.span->context().traceparent());
+    return metadata;
 }
 
 /// What the metadata take in a slot, at most.
-std::size_t stored_bytes(const CommandOptions& options) {
+std::size_t stored_bytes(const Metadata& metadata) {
     constexpr std::size_t names_bytes = 80;
     std::size_t bytes = names_bytes;
     const auto add = [&](const std::string& text) { bytes += json::quote(text).size() + 2; };
-    add(options.command_id);
-    add(options.correlation.empty() ? options.command_id : options.correlation);
-    add(options.causation);
-    for (const auto& [name, value] : options.headers) {
+    add(metadata.command_id);
+    add(metadata.correlation);
+    add(metadata.causation);
+    for (const auto& [name, value] : metadata.headers) {
         add(name);
         add(value);
     }
@@ -51,6 +54,32 @@ bool is_one_read(const Plan& plan) {
     return plan.writes() == 0 && plan.on_primary.empty() && plan.ranges_read.empty() &&
            plan.heads_read.size() + plan.rows_read.size() <= 1;
 }
+
+const telemetry::OpenSpan* first_span(Commands commands) {
+    for (const Command* command : commands) {
+        if (command->span) return &*command->span;
+    }
+    return nullptr;
+}
+
+/// Measures a commit, however it ends.
+class Committing {
+  public:
+    Committing(SteadyTime& ended, telemetry::Histogram& took, Clock& clock, SteadyTime began)
+        : ended_(ended), took_(took), clock_(clock), began_(began) {}
+    ~Committing() {
+        ended_ = clock_.steady_now();
+        took_.record(ended_ - began_);
+    }
+    Committing(const Committing&) = delete;
+    Committing& operator=(const Committing&) = delete;
+
+  private:
+    SteadyTime& ended_;
+    telemetry::Histogram& took_;
+    Clock& clock_;
+    const SteadyTime began_;
+};
 
 bool has_an_id(const Command* command) {
     return !command->options.command_id.empty();
@@ -77,6 +106,7 @@ std::size_t CommandRunner::run_together(Commands commands) {
     const Runtime runtime = world_.coordinator.runtime();
     Commands together = commands;  // of the last attempt
     const SteadyTime began = runtime.clock.get().steady_now();
+    const telemetry::SpanScope requests_belong_to{first_span(commands)};
     try {
         Climb climb{escalation_, lines_, turns_, runtime.clock};
         const std::string first_id = uuid7(runtime);
@@ -137,10 +167,8 @@ std::optional<Conflict> CommandRunner::attempt(Attempt& attempt, Climb& climb) t
         }
         const SteadyTime decided = world_.coordinator.runtime().clock.get().steady_now();
         metrics_.decide.record(decided - attempt.began);
-        std::optional<Conflict> lost = commit(work, attempt, climb);
-        attempt.ended = world_.coordinator.runtime().clock.get().steady_now();
-        metrics_.commit.record(attempt.ended - decided);
-        return lost;
+        const Committing committing{attempt.ended, metrics_.commit, world_.coordinator.runtime().clock, decided};
+        return commit(work, attempt, climb);
     }
 } catch (const BlockedError& error) {
     climb.note(error);
@@ -207,7 +235,9 @@ bool CommandRunner::decide(Workspace& work, Attempt& attempt) const {
     for (std::size_t i = 0; i < commands.size(); ++i) {
         const Command& command = *commands[i];
         const std::string& command_id = command.options.command_id;
-        work.begin_command(metadata_of(command.options));
+        Metadata metadata = metadata_of(command);
+        const std::size_t bytes_beside = stored_bytes(metadata);
+        work.begin_command(std::move(metadata));
         if (!attempt.ids.empty() && attempt.ids[i].ended_before) {
             attempt.fates.push_back({.ended_before = attempt.ids[i].ended_before});
             continue;
@@ -230,7 +260,7 @@ bool CommandRunner::decide(Workspace& work, Attempt& attempt) const {
         const bool rejected_late = fate.rejection && has_changed;
         if (i > 0 && rejected_late) return come_down_to(i, false);
 
-        metadata_bytes += stored_bytes(command.options);
+        metadata_bytes += bytes_beside;
         const std::size_t bytes = work.event_bytes() + metadata_bytes;
         if (i > 0 && bytes > capabilities.item_bytes_max && has_changed) return come_down_to(i, false);
         const bool is_last = alone || fate.failure || rejected_late;
@@ -383,7 +413,10 @@ void CommandRunner::fail(Commands commands, const std::exception_ptr& failure) {
 }
 
 void CommandRunner::count(Commands ended, Duration took) {
-    for (const Command* command : ended) command->metrics.ended(command->outcome, command->failure, took);
+    for (Command* command : ended) {
+        command->metrics.ended(command->outcome, command->failure, took);
+        if (command->span) end_span(*command);
+    }
 }
 
 void CommandRunner::throw_conflict(Conflict conflict, const Backoff& backoff) const {

@@ -4,6 +4,7 @@
 #include "commands/command.h"
 #include "commands/command_id.h"
 #include "commands/command_metrics.h"
+#include "commands/command_span.h"
 #include "commands/followers.h"
 #include "commands/lines.h"
 #include "commands/workspace.h"
@@ -13,6 +14,7 @@
 #include <varve/locks/locks.h>
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -28,11 +30,12 @@ class CommandRunner {
   public:
     CommandRunner(aggregates::Repository& repository, transactions::Coordinator& coordinator, RowTables& row_tables,
                   const InlineProjections& projections, Followers& followers, Locks& turns, CommandMetrics& metrics,
-                  RetryPolicy retry, Escalation escalation)
+                  std::shared_ptr<telemetry::Tracer> tracer, RetryPolicy retry, Escalation escalation)
         : world_{repository, coordinator, row_tables, projections},
           followers_(followers),
           turns_(turns),
           metrics_(metrics),
+          tracer_(std::move(tracer)),
           retry_(retry),
           escalation_(escalation),
           lines_(coordinator.runtime(), std::min<Duration>(escalation.queue_time_max, line_time_max)) {}
@@ -45,6 +48,10 @@ class CommandRunner {
     void check(const char* call, const CommandOptions& options) const;
 
     CommandMetrics& metrics() const { return metrics_; }
+    /// Of a command that begins now.
+    std::optional<telemetry::OpenSpan> begin_span(const CommandOptions& options, const std::string& name) const {
+        return detail::begin_span(tracer_.get(), world_.coordinator.runtime(), options, name);
+    }
 
   private:
     /// For how long one who goes keeps others back in the lines of this process: it may have got stuck.
@@ -113,6 +120,7 @@ class CommandRunner {
     Followers& followers_;  // of what is committed
     Locks& turns_;
     CommandMetrics& metrics_;
+    const std::shared_ptr<telemetry::Tracer> tracer_;
     const RetryPolicy retry_;
     const Escalation escalation_;
     Lines lines_;

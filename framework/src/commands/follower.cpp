@@ -1,6 +1,7 @@
 #include "commands/follower.h"
 
 #include "commands/advance.h"
+#include "commands/application_parts.h"
 #include "commands/failures.h"
 #include "commands/parked_retry.h"
 #include "core/planted_faults.h"
@@ -57,7 +58,7 @@ Follower::Follower(Application& application, std::atomic<int>& idle, Consumer co
     : application_(application),
       idle_count_(idle),
       consumer_(checked(std::move(consumer))),
-      feed_(application.store()) {
+      feed_(parts_of(application).coordinator.store()) {
     if (consumer_.fire) timers_.emplace(application_, consumer_);
     if (consumer_.after > 0) {
         const store::Position end = feed_.end();
@@ -238,7 +239,7 @@ void Follower::begin(store::Position end) {
         if (!found) tx.rows<Checkpoint>().put(consumer_.name, checkpoint);
     };
     const bool is_noted = !consumer_.ephemeral && (first > 0 || at_the_end || !consumer_.project);
-    if (is_noted) application_.transact(body).value();
+    if (is_noted) own_transaction(application_, body).value();
     be_at(std::move(checkpoint));
 }
 
@@ -356,7 +357,7 @@ bool Follower::park(const feed::Batch& batch, const std::string& error) {
         after.error.clear();
         checkpoints.put(consumer_.name, after);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
     be_at(std::move(after));
     if (!is_where_it_was) return true;
     reached(seen_, State::catching_up);
@@ -403,7 +404,7 @@ void Follower::note(const std::string& error) {
         checkpoints.put(consumer_.name, *checkpoint);
     };
     try {
-        application_.transact(body).value();
+        own_transaction(application_, body).value();
     } catch (const std::exception& unsaved) {
         try_to_log(application_.runtime().log, LogLevel::warning, [&] {
             return "why the follower '" + consumer_.name + "' has stopped could not be saved: " + unsaved.what();

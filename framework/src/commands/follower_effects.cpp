@@ -1,3 +1,4 @@
+#include "commands/application_parts.h"
 #include "commands/failures.h"
 #include "commands/follower.h"
 #include "commands/parked_retry.h"
@@ -285,7 +286,7 @@ bool Follower::drop_parked(std::string_view id) {
         row->given_up = false;
         rows.put(key, *row);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
     if (!is_dropped) return false;
     try_to_log(application_.runtime().log, LogLevel::warning, [&] {
         return name_of(found->type, found->version, found->stream) + " was dropped, and is not delivered any more";

@@ -1,5 +1,6 @@
 #include "commands/followers.h"
 
+#include "commands/application_parts.h"
 #include "transactions/slot.h"
 
 #include <varve/core/error.h>
@@ -29,7 +30,10 @@ void Followers::add(Application& application, Consumer consumer) {
     const auto keeper = std::make_shared<Keeper>(application, idle_, std::move(consumer));
     // Before the follower looks for the first time: what is committed after that wakes it.
     std::shared_ptr<void> watch;
-    if (is_first) watch = application.store().watch(transactions::events_table().name, [this]() noexcept { wake(); });
+    if (is_first)
+        watch = parts_of(application).coordinator.store().watch(transactions::events_table().name, [this]() noexcept {
+            wake();
+        });
     const MutexLock lock{mutex_};
     if (is_closed_) throw InvalidError("the follower '" + keeper->name() + "' cannot begin: its application is ending");
     refuse_another(keeper->name());

@@ -112,7 +112,7 @@ void IndexBuilder::set_built() {
 
 std::size_t IndexBuilder::changed(const std::function<void(Workspace&)>& body) {
     std::size_t changed = 0;
-    const Outcome outcome = application_.transact([&](Transaction& tx) {
+    const Outcome outcome = own_transaction(application_, [&](Transaction& tx) {
         check_announced(parts_.row_tables.indexes().read(table_));
         Workspace& work = Workspace::of(tx);
         body(work);

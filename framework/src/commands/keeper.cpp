@@ -298,7 +298,8 @@ bool Keeper::swap(const std::vector<Consumer>& next) {
 
 void Keeper::check_that_it_keeps() const {
     constexpr std::size_t bytes_max = std::size_t{16} << 20;
-    const feed::Batch some = feed::Feed{application_.store()}.read(0, consumer_.options.batch_max, consumer_.filter);
+    const feed::Batch some =
+        feed::Feed{parts_of(application_).coordinator.store()}.read(0, consumer_.options.batch_max, consumer_.filter);
     const auto body = [&](Transaction& tx) {
         RowsInMemory memory{bytes_max};
         {
@@ -315,7 +316,7 @@ void Keeper::check_that_it_keeps() const {
                 throw_not_kept(*table.type, {.follower = consumer_.name, .number = 1, .version = consumer_.version});
         }
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
 }
 
 void Keeper::begin(bool anew) {
@@ -357,7 +358,7 @@ void Keeper::begin(bool anew) {
         }
         rows.put(consumer_.name, builds);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
 }
 
 void Keeper::rebuild() {
@@ -377,7 +378,7 @@ void Keeper::set_paused(bool paused) {
         builds.paused = paused;
         rows.put(consumer_.name, builds);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
     wake_loop();
 }
 
@@ -449,7 +450,7 @@ bool Keeper::wait(const Receipt& receipt, SteadyTime until) const {
     Clock& clock = application_.runtime().clock;
     for (const std::shared_ptr<Follower>& one : followers(consumer_.name))
         one->check_is_outside("cannot be waited for");
-    const feed::Feed feed{application_.store()};
+    const feed::Feed feed{parts_of(application_).coordinator.store()};
     std::vector<store::Key> slots;
     for (const Receipt::Written& written : slots_of(receipt))
         slots.push_back(transactions::slot_key(written.stream, written.version));

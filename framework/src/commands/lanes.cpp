@@ -35,7 +35,7 @@ struct Lanes::Entry : Command {
 /// One that nobody waits for: it owns what it needs.
 struct Lanes::Submitted {
     Submitted(std::function<void(Transaction&)> what, CommandOptions how, CommandMetrics::OfAggregate& metrics,
-              std::string fingerprint, Time now)
+              std::string fingerprint, std::optional<telemetry::OpenSpan> span, Time now)
         : body(std::move(what)),
           options(std::move(how)),
           entry{Command{.body = body,
@@ -43,6 +43,7 @@ struct Lanes::Submitted {
                         .metrics = metrics,
                         .began = now,
                         .fingerprint = std::move(fingerprint),
+                        .span = std::move(span),
                         .in_lane = true},
                 this} {}
 
@@ -103,6 +104,7 @@ Outcome Lanes::execute(CommandMetrics::OfAggregate& metrics, const std::string& 
                        .metrics = metrics,
                        .began = runtime_.clock.get().now(),
                        .fingerprint = std::move(fingerprint),
+                       .span = runner_.begin_span(options, "execute " + metrics.aggregate()),
                        .in_lane = true}};
     if (enqueue(stream, mine)) {
         mine.state = Entry::State::leads;
@@ -132,8 +134,9 @@ std::future<Outcome> Lanes::submit(CommandMetrics::OfAggregate& metrics, const s
                                    std::string fingerprint) {
     runner_.check("submit", options);
     executor();  // what is queued must have somebody who comes for it
+    auto span = runner_.begin_span(options, "submit " + metrics.aggregate());
     auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), metrics, std::move(fingerprint),
-                                                 runtime_.clock.get().now());
+                                                 std::move(span), runtime_.clock.get().now());
     std::future<Outcome> outcome = submitted->promise.get_future();
     enqueue(stream, submitted->entry);
     static_cast<void>(submitted.release());  // it is the lane's now
@@ -176,11 +179,13 @@ bool Lanes::enqueue(const std::string& stream, Entry& entry) {
             if (!post(stream) && takes_over(stream)) lead(stream, nullptr);
             return false;
         }
+        const SteadyTime began = runtime_.clock.get().steady_now();
         if (helps) {
             lead(stream, nullptr);
         } else {
             runtime_.clock.get().sleep_for(longest_sleep, room.get_token());
         }
+        runner_.metrics().lane_wait.record(runtime_.clock.get().steady_now() - began);
     }
 }
 

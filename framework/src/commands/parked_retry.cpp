@@ -1,5 +1,6 @@
 #include "commands/parked_retry.h"
 
+#include "commands/application_parts.h"
 #include "commands/checkpoint.h"
 #include "commands/failures.h"
 
@@ -33,7 +34,7 @@ ParkedRetry::ParkedRetry(Application& application, const Consumer& consumer, Han
     : application_(application),
       consumer_(consumer),
       hand_over_(std::move(hand_over)),
-      feed_(application.store()),
+      feed_(parts_of(application).coordinator.store()),
       key_(consumer.name, std::move(stream)),
       filter_(only(key_.sort, consumer.filter)) {}
 
@@ -58,7 +59,7 @@ void ParkedRetry::keep_place() {
         row->position = static_cast<std::int64_t>(done_);
         rows.put(key_, *row);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
 }
 
 bool ParkedRetry::is_mine(const std::optional<ParkedRow>& row) const {
@@ -120,7 +121,8 @@ ParkedRetry::Result ParkedRetry::step() {
             }
         }
         const std::vector<RecordedEvent>& events = batch.events;
-        const std::size_t taken = consumer_.project_some(tx, events, application_.store().capabilities());
+        const std::size_t taken =
+            consumer_.project_some(tx, events, parts_of(application_).coordinator.store().capabilities());
         if (is_all && taken == events.size()) {
             rows.erase(key_);
             --checkpoint->parked;
@@ -139,7 +141,7 @@ ParkedRetry::Result ParkedRetry::step() {
     };
     try {
         if (consumer_.hands_over() && !batch.events.empty() && !hand_over_(batch.events)) return Result::stays_aside;
-        application_.transact(body).value();
+        own_transaction(application_, body).value();
     } catch (...) {
         return failed(batch);
     }
@@ -172,7 +174,7 @@ ParkedRetry::Result ParkedRetry::failed(const feed::Batch& batch) {
         failed.since = row->since;
         rows.put(key_, failed);
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
     return Result::stays_aside;
 }
 

@@ -8,6 +8,7 @@
 #include <varve/telemetry/metric.h>
 #include <varve/transactions/metrics.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -86,7 +87,8 @@ std::vector<Metric> of_locks(const locks::Metrics& users, const locks::Metrics& 
     using locks::Metrics;
     constexpr double microsecond = 1e-6;
     return {both("varve_locks_acquired_total",
-                 "Times a lock was entered: an application's own, and the turns of commands that keep losing.",
+                 "Times a lock was entered: by use, those of the application and its followers, and turns of commands "
+                 "that keep losing.",
                  Kind::counter, &Metrics::acquired),
             both("varve_locks_given_up_total", "Waits for a lock that were over before its turn came.", Kind::counter,
                  &Metrics::gave_up),
@@ -114,7 +116,8 @@ std::vector<Metric> of_followers(const std::vector<FollowerStatus>& all) {
         const Labels labels{
             {"follower", one.name}, {"build", std::to_string(one.build)}, {"partition", std::to_string(one.partition)}};
         const auto is = [&](bool holds) { return Sample{labels, holds ? 1.0 : 0.0}; };
-        if (one.lag) lag.samples.push_back({labels, std::chrono::duration<double>{*one.lag}.count()});
+        if (one.lag && one.state != State::building)
+            lag.samples.push_back({labels, std::chrono::duration<double>{*one.lag}.count()});
         left.samples.push_back({labels, static_cast<double>(one.end - std::min(one.position, one.end))});
         taken.samples.push_back({labels, static_cast<double>(one.events)});
         parked.samples.push_back({labels, static_cast<double>(one.parked)});

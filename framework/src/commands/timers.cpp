@@ -1,5 +1,6 @@
 #include "commands/timers.h"
 
+#include "commands/application_parts.h"
 #include "commands/build.h"
 #include "commands/caused_by.h"
 #include "commands/consumer.h"
@@ -177,7 +178,7 @@ void DueTimers::fire_one(const TimerPlace& place) {
         for (const auto& [key, row] : Workspace::of(tx).rows()) touched.push_back(key);
     };
     try {
-        application_.transact(body).value();
+        own_transaction(application_, body).value();
         look_for(touched);
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
@@ -196,7 +197,7 @@ void DueTimers::failed(const TimerPlace& place) {
         if (planted(PlantedFault::a_timer_that_failed_is_forgotten)) return;
         tx.rows<TimerAside>().put(place.aside(), {.timer = *timer, .error = error, .since = tx.now()});
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
     if (!timer) return;
     if (consumer_.options.on_poison == FollowOptions::OnPoison::stop)
         throw TimerFailed("at " + described(*timer) + ": " + error);
@@ -212,7 +213,7 @@ void DueTimers::close(const std::string& minute_text) {
             tx.rows<TimerRow>().range(range, {.limit = 1}).rows.empty())
             tx.rows<TimerBucket>().erase({consumer_.name, minute_text});
     };
-    application_.transact(body).value();
+    own_transaction(application_, body).value();
 }
 
 void DueTimers::look_for(const std::vector<store::Key>& rows) {
@@ -259,13 +260,13 @@ bool retry_timer(Application& application, const Consumer& consumer, const Timer
         }
     };
     try {
-        application.transact(body).value();
+        own_transaction(application, body).value();
         return !is_early;
     } catch (...) {
         if (may_pass(std::current_exception())) throw;
         failed = storable_cause();
     }
-    application.transact(body).value();
+    own_transaction(application, body).value();
     return false;
 }
 
@@ -287,7 +288,7 @@ bool drop_timer(Application& application, std::string_view follower, std::string
         is_dropped = rows.get(place.aside()).has_value();
         if (is_dropped) rows.erase(place.aside());
     };
-    application.transact(body).value();
+    own_transaction(application, body).value();
     return is_dropped;
 }
 

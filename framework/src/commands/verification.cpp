@@ -1,5 +1,6 @@
 #include "commands/verification.h"
 
+#include "commands/application_parts.h"
 #include "commands/checkpoint.h"
 #include "commands/workspace.h"
 #include "rows/stored_rows.h"
@@ -35,7 +36,7 @@ Verification::Verification(Application& application, Consumer consumer, Kind kin
       consumer_(std::move(consumer)),
       partitions_(partitions_of(consumer_)),
       kind_(kind),
-      feed_(application.store()),
+      feed_(parts_of(application).coordinator.store()),
       memory_(bytes_max),
       done_(partitions_.size(), 0) {}
 
@@ -87,7 +88,7 @@ void Verification::fold(Transaction& tx, const Places& to) {
 }
 
 void Verification::fold_to_place() {
-    application_.transact([&](Transaction& tx) { fold(tx, place(tx)); }).value();
+    own_transaction(application_, [&](Transaction& tx) { fold(tx, place(tx)); }).value();
 }
 
 bool Verification::is_same(const RowTable& table, const RowKey& key, const std::optional<std::string>& stored,
@@ -199,21 +200,18 @@ std::vector<Verification::Compared> Verification::compare_at_place(std::span<con
     std::vector<Compared> found;
     const bool is_kept = consumer_.build && !table.kept_by.empty();
     const RowTable& there = is_kept ? parts_.row_tables.of_build(table, consumer_.build->number) : table;
-    application_
-        .transact([&](Transaction& tx) {
-            Workspace& work = Workspace::of(tx);
-            const Workspace::Keeping keeping{work, consumer_.build ? &*consumer_.build : nullptr};
-            std::vector<store::Key> keys;
-            for (const RowKey& row : rows) keys.push_back(stored_key(there, row));
-            work.read_ahead(std::move(keys));
-            std::vector<std::optional<std::string>> stored;
-            for (const RowKey& row : rows) stored.push_back(work.read(table, row));
-            fold(tx, place(tx));
-            found.clear();
-            for (std::size_t i = 0; i < rows.size(); ++i)
-                found.push_back(compared(rows[i], table, std::move(stored[i])));
-        })
-        .value();
+    own_transaction(application_, [&](Transaction& tx) {
+        Workspace& work = Workspace::of(tx);
+        const Workspace::Keeping keeping{work, consumer_.build ? &*consumer_.build : nullptr};
+        std::vector<store::Key> keys;
+        for (const RowKey& row : rows) keys.push_back(stored_key(there, row));
+        work.read_ahead(std::move(keys));
+        std::vector<std::optional<std::string>> stored;
+        for (const RowKey& row : rows) stored.push_back(work.read(table, row));
+        fold(tx, place(tx));
+        found.clear();
+        for (std::size_t i = 0; i < rows.size(); ++i) found.push_back(compared(rows[i], table, std::move(stored[i])));
+    }).value();
     return found;
 }
 

@@ -6,6 +6,7 @@
 #include "events/stored_slot.h"
 #include "locks/held.h"
 #include "rows/stored_rows.h"
+#include "store/measured_store.h"
 
 #include <varve/core/error.h>
 
@@ -179,7 +180,7 @@ TouchedRow& Workspace::touch(const store::Key& key) {
 
 void Workspace::fenced_by(const Lock& lock) {
     const locks::Held& held = locks::held(lock);
-    if (&held.service().store() != &world_.coordinator.store()) {
+    if (&store::unmeasured(held.service().store()) != &store::unmeasured(world_.coordinator.store())) {
         throw InvalidError("the lock '" + lock.name() +
                            "' is kept in another store object than this application's; take it from "
                            "Application::locks()");

@@ -1,5 +1,9 @@
 #include "store/measured_store.h"
 
+#include "telemetry/open_span.h"
+
+#include <iterator>
+#include <new>
 #include <utility>
 
 namespace varve::store {
@@ -12,32 +16,47 @@ constexpr unsigned fast_per_timed = 16;
 
 const char* const names[] = {"read", "read_together", "query", "scan", "write", "write_atomically", "changes"};
 
-bool is_next_to_be_timed() {
-    thread_local unsigned passed_by = 0;
-    return ++passed_by % fast_per_timed == 0;
-}
-
 }  // namespace
 
-/// How long one request takes, however it ends.
+/// How long one request takes, however it ends; a span, if it is part of one.
 class MeasuredStore::Timing {
   public:
-    Timing(Counts& counts, Clock& clock)
-        : counts_(counts), clock_(clock), was_fast_(counts.is_fast.load(std::memory_order_relaxed)) {
-        counts.requests.fetch_add(1, std::memory_order_relaxed);
-        is_timed_ = !was_fast_ || is_next_to_be_timed();
-        if (is_timed_) began_ = clock.steady_now();
+    Timing(Counts& counts, Runtime runtime, const char* name)
+        : counts_(counts), clock_(runtime.clock), was_fast_(counts.is_fast.load(std::memory_order_relaxed)) {
+        if (const telemetry::OpenSpan* const within = telemetry::SpanScope::current())
+            begin_span(*within, runtime, name);
+        const std::uint64_t before = counts.requests.fetch_add(1, std::memory_order_relaxed);
+        is_timed_ = !was_fast_ || before % fast_per_timed == 0;
+        if (is_timed_) began_ = clock_.steady_now();
     }
     ~Timing() {
+        if (span_) span_->end();
         if (!is_timed_) return;
         const Duration took = clock_.steady_now() - began_;
         counts_.duration.record(took, was_fast_ ? fast_per_timed : 1);
         if (was_fast_ != (took < fast)) counts_.is_fast.store(!was_fast_, std::memory_order_relaxed);
     }
+    void failed(const char* why) noexcept {
+        try {
+            if (span_) span_->fail(why);
+        } catch (const std::bad_alloc&) {
+            // Then it does not say so.
+        }
+    }
     Timing(const Timing&) = delete;
     Timing& operator=(const Timing&) = delete;
 
   private:
+    void begin_span(const telemetry::OpenSpan& within, Runtime runtime, const char* name) noexcept {
+        try {
+            span_.emplace(within.tracer(), runtime, within.context(), std::string{"store "} + name,
+                          telemetry::Span::Kind::client);
+        } catch (const std::exception&) {
+            span_.reset();  // no request fails for it
+        }
+    }
+
+    std::optional<telemetry::OpenSpan> span_;
     Counts& counts_;
     Clock& clock_;
     const bool was_fast_;
@@ -47,18 +66,26 @@ class MeasuredStore::Timing {
 
 MeasuredStore::MeasuredStore(std::shared_ptr<ItemStore> inner, Runtime runtime)
     : inner_(std::move(inner)), runtime_(runtime) {
+    static_assert(std::size(names) == requests);
     if (!inner_) throw InvalidError("an application needs a store, and was given none");
+}
+
+const ItemStore& unmeasured(const ItemStore& store) {
+    const auto* const measured = dynamic_cast<const MeasuredStore*>(&store);
+    return measured == nullptr ? store : measured->inner();
 }
 
 template <class Call>
 auto MeasuredStore::measured(Request request, Call call) {
+    Timing timing{of(request), runtime_, names[static_cast<std::size_t>(request)]};
     try {
-        const Timing timing{of(request), runtime_.clock};
         return call();
     } catch (const Error& error) {
+        timing.failed(error.what());
         failed(request, error.kind());
         throw;
     } catch (...) {
+        timing.failed("it threw something else than an Error");
         of(request).failed.back().fetch_add(1, std::memory_order_relaxed);
         throw;
     }

@@ -22,6 +22,7 @@ class MeasuredStore final : public ItemStore {
     /// InvalidError if there is no store.
     MeasuredStore(std::shared_ptr<ItemStore> inner, Runtime runtime);
 
+    ItemStore& inner() const { return *inner_; }
     std::vector<telemetry::Metric> metrics() const;
 
     void ensure_table(const TableSchema& schema) override { inner_->ensure_table(schema); }
@@ -61,5 +62,8 @@ class MeasuredStore final : public ItemStore {
     std::array<Counts, requests> counts_{};
     telemetry::Counter refused_{0};  // single writes
 };
+
+/// The store itself, if this is one that is measured.
+const ItemStore& unmeasured(const ItemStore& store);
 
 }  // namespace varve::store

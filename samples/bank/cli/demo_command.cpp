@@ -183,6 +183,8 @@ int run(const Cli& cli, DemoOptions options, Given given) {
         plan.store = "sqlite:" + folder->file();
     }
     plan.program = own_path();
+    plan.arguments = {"--log-level", cli.log_level, "--log-format", cli.log_format};
+    plan.runtime.log = *cli.log;
     if (!cli.json) {
         print_line(folder ? "The file: " + folder->file() + (options.keep ? "" : " (removed afterwards; --keep)")
                           : "The store: " + plan.store);

@@ -99,7 +99,7 @@ int run(int argc, char** argv) {
     app.add_option("--lease-ms", cli.lease_ms, "when others may take this process's transactions and locks for dead")
         ->check(CLI::Range(1, 3'600'000))
         ->capture_default_str();
-    app.add_option("--log-level", cli.log_level, "from where on the bank's threads say on standard error what they met")
+    app.add_option("--log-level", cli.log_level, "how much the bank's threads say on standard error")
         ->check(CLI::IsMember({"debug", "info", "warning", "error"}).description(""))
         ->capture_default_str();
     app.add_option("--log-format", cli.log_format, "text, or json: an object on each line")

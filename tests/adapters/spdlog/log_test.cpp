@@ -50,6 +50,13 @@ TEST_F(SpdlogLog, is_one_line_of_json_for_each_message_whatever_is_in_it) {
               "\n");
 }
 
+TEST_F(SpdlogLog, has_what_is_no_utf8_all_the_same) {
+    spdlog::set_format(*logger, spdlog::Format::json);
+    log.write(LogLevel::error, "caf\xe9 is closed");
+    EXPECT_EQ(without_time(), R"({"time":"TIME","level":"error","logger":"bank","message":"caf? is closed"})"
+                              "\n");
+}
+
 TEST_F(SpdlogLog, is_one_line_of_text_for_each_message_whatever_is_in_it) {
     spdlog::set_format(*logger, spdlog::Format::text);
     log.write(LogLevel::error, "two\nlines {} %v \x1b[31m");

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ enum class OldPrograms {
 };
 
 class Executor;
+
+namespace telemetry {
+class Tracer;
+}
 
 /// What a command does when it keeps losing to others. Optimistic attempts cost nothing while aggregates are cool. Each
 /// rung of this ladder costs more than the one before, and helps against more contention. Between two attempts a
@@ -79,6 +84,9 @@ struct ApplicationOptions {
     LaneOptions lanes = {};
     LocksOptions locks = {};
     Runtime runtime = {};
+    /// Takes the spans of commands, and of the requests to the store that they make (telemetry/trace.h). nullptr: none
+    /// are made, at no cost.
+    std::shared_ptr<telemetry::Tracer> tracer = nullptr;
     Executor* executor = nullptr;  ///< instead of threads of its own; must outlive the application
 };
 

@@ -10,10 +10,10 @@
 
 namespace varve::telemetry {
 
-/// What only grows, or is set to what it is now.
+/// Counts. Threads: any.
 using Counter = std::atomic<std::uint64_t>;
 
-/// What a histogram has recorded.
+/// What a histogram has recorded, as a value.
 struct HistogramValue {
     struct Bucket {
         double upper_bound;   ///< seconds, included
@@ -35,10 +35,14 @@ struct HistogramValue {
 
 /// How long something took, in buckets of 1, 2, 4 … microseconds up to 8.4 s.
 ///
+///     Histogram waits;
+///     waits.record(clock.steady_now() - began);
+///     double most = waits.value().quantile(0.99);
+///
 /// Threads: all methods may be called from any thread. What is recorded while `value` reads may be in it or not.
 class Histogram {
   public:
-    /// `times`: as often as this.
+    /// `times`: how many of them took so long.
     void record(Duration duration, std::uint64_t times = 1) noexcept;
     HistogramValue value() const noexcept;
 

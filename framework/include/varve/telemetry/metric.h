@@ -15,7 +15,9 @@ struct Sample {
     std::variant<double, HistogramValue> value = 0.0;
 };
 
-/// A metric with all its samples, in the terms of Prometheus. Names have their unit: seconds, bytes, a total.
+/// A metric with all its samples, in the terms of Prometheus; a value. Names have their unit: seconds, bytes, a total.
+///
+///     Metric{"jobs_total", "Jobs done, by kind.", Metric::Kind::counter, {{{{"kind", "mail"}}, 7.0}}}
 struct Metric {
     enum class Kind { counter, gauge, histogram };
 
