@@ -247,7 +247,8 @@ TEST_F(Partitions, set_streams_aside_each_for_itself) {
     EXPECT_EQ(bank.retry_parked("turnover"), 2u);
     EXPECT_TRUE(bank.parked("turnover").empty());
     EXPECT_EQ(turnover(bank, "carol").cents, poison);
-    EXPECT_EQ(bank.followers()[1].state, FollowerStatus::State::stopped);
+    // The log hears of it first.
+    wait_until([&] { return bank.followers()[1].state == FollowerStatus::State::stopped; });
     bank.unfollow("turnover");
     bank.follow<Account>(projection, in_four);
     catch_up_with(bank, "turnover");
