@@ -255,6 +255,9 @@ TEST(Json, strings_are_escaped_only_where_they_must_be) {
         EXPECT_EQ(decoded<std::string>(encode(text)), text) << c;
     }
     EXPECT_EQ(decoded<std::string>(R"("\u00e9\ud83d\ude00\/\b\f\u0000")"), "é\U0001F600/\b\f\0"s);
+    EXPECT_EQ(quote_lossy("\xff"
+                          "caf\xc3\xa9 \xc3( \xed\xa0\x80"),
+              "\"?caf\xc3\xa9 ?( ???\"");
     EXPECT_EQ(quote("a\"b"), R"("a\"b")");
 }
 
@@ -288,6 +291,7 @@ TEST(Json, invalid_utf8_is_refused_both_ways) {
                       "$: invalid UTF-8 at byte " + std::to_string(padding.size() + 1))
                 << what;
             EXPECT_THROW((void)quote(text), InvalidError) << what;
+            EXPECT_TRUE(same(quote_lossy(text), quote_lossy(text))) << what;  // it is JSON
             EXPECT_FALSE(decode<Line>("{\"skipped\":\"" + text + "\"}")) << what;
         }
     }

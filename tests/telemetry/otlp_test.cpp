@@ -137,6 +137,21 @@ TEST_F(Otlp, sends_what_a_collector_reads) {
     EXPECT_EQ(log.text(), "");
 }
 
+TEST_F(Otlp, sends_what_is_no_utf8_all_the_same) {
+    otlp::Exporter exporter{options()};
+    Span odd = span("caf\xe9");
+    odd.error = "\xff broke";
+    odd.attributes = {{"varve.command_id", std::string{"\xc3("}}};
+    exporter.record(span("before"));
+    exporter.record(odd);
+    ASSERT_TRUE(exporter.flush());
+    const std::vector<ReadSpan> read = collector.spans();
+    ASSERT_EQ(read.size(), 2U);
+    EXPECT_EQ(read[1].name, "caf?");
+    EXPECT_EQ(read[1].status->message, "? broke");
+    EXPECT_EQ(read[1].attributes[0].value.stringValue, "?(");
+}
+
 TEST_F(Otlp, sends_by_itself_each_interval_in_batches_and_at_its_end) {
     otlp::Options with = options();
     with.batch_max = 2;

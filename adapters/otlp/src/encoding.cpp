@@ -2,14 +2,10 @@
 
 #include <varve/core/json.h>
 
-#include <algorithm>
-
 namespace varve::otlp {
 namespace {
 
 using telemetry::Span;
-
-constexpr std::string_view status_error = "2";
 
 std::string nanoseconds(Time time) {
     return "\"" + std::to_string(std::chrono::nanoseconds{time.time_since_epoch()}.count()) + "\"";
@@ -18,18 +14,17 @@ std::string nanoseconds(Time time) {
 std::string attribute(const std::string& name, const std::variant<std::string, std::int64_t>& value) {
     const auto* const text = std::get_if<std::string>(&value);
     // 64 bits are more than JSON's numbers are sure to hold.
-    return R"({"key":)" + json::quote(name) + R"(,"value":{)" +
-           (text != nullptr ? R"("stringValue":)" + json::quote(*text)
+    return R"({"key":)" + json::quote_lossy(name) + R"(,"value":{)" +
+           (text != nullptr ? R"("stringValue":)" + json::quote_lossy(*text)
                             : R"("intValue":")" + std::to_string(std::get<std::int64_t>(value)) + "\"") +
            "}}";
 }
 
 std::string encode(const Span& span) {
-    const bool begins = std::ranges::all_of(span.parent, [](std::uint8_t byte) { return byte == 0; });
     std::string text = R"({"traceId":")" + telemetry::to_hex(span.context.trace_id) + R"(","spanId":")" +
                        telemetry::to_hex(span.context.span_id) + "\"";
-    if (!begins) text += R"(,"parentSpanId":")" + telemetry::to_hex(span.parent) + "\"";
-    text += R"(,"name":)" + json::quote(span.name);
+    if (span.parent != telemetry::SpanId{}) text += R"(,"parentSpanId":")" + telemetry::to_hex(span.parent) + "\"";
+    text += R"(,"name":)" + json::quote_lossy(span.name);
     text += span.kind == Span::Kind::client ? R"(,"kind":3)" : R"(,"kind":1)";
     text += R"(,"startTimeUnixNano":)" + nanoseconds(span.began);
     text += R"(,"endTimeUnixNano":)" + nanoseconds(span.began + span.took);
@@ -37,8 +32,8 @@ std::string encode(const Span& span) {
     for (std::size_t i = 0; i < span.attributes.size(); ++i)
         text += (i > 0 ? "," : "") + attribute(span.attributes[i].first, span.attributes[i].second);
     text += "]";
-    if (!span.error.empty())
-        text += R"(,"status":{"code":)" + std::string{status_error} + R"(,"message":)" + json::quote(span.error) + "}";
+    constexpr const char* failed = R"(,"status":{"code":2,"message":)";
+    if (!span.error.empty()) text += failed + json::quote_lossy(span.error) + "}";
     return text + "}";
 }
 

@@ -178,8 +178,8 @@ class Exporter::Sender {
             } else if (status / 100 != 2) {
                 why = "it answered with " + std::to_string(status);
             }
-        } catch (const std::exception&) {
-            return false;
+        } catch (const std::bad_alloc&) {
+            why = "no memory";
         }
         tell(why);
         return why.empty();

@@ -36,19 +36,6 @@ std::string on_one_line(std::string_view text) {
     return line;
 }
 
-/// As JSON. What is no UTF-8 has no form there: of such a text the letters of other alphabets are left out.
-std::string quoted(std::string_view text) {
-    try {
-        return json::quote(text);
-    } catch (const InvalidError&) {
-        std::string ascii{text};
-        for (char& c : ascii) {
-            if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-        }
-        return json::quote(ascii);
-    }
-}
-
 class Lines final : public ::spdlog::formatter {
   public:
     explicit Lines(Format format) : format_(format) {}
@@ -61,8 +48,8 @@ class Lines final : public ::spdlog::formatter {
         const std::string_view payload{message.payload.data(), message.payload.size()};
         const std::string line =
             format_ == Format::json
-                ? R"({"time":")" + time + R"(","level":")" + std::string{level} + R"(","logger":)" + quoted(logger) +
-                      R"(,"message":)" + quoted(payload) + "}\n"
+                ? R"({"time":")" + time + R"(","level":")" + std::string{level} + R"(","logger":)" +
+                      json::quote_lossy(logger) + R"(,"message":)" + json::quote_lossy(payload) + "}\n"
                 : time + " " + std::string{level} + " " + on_one_line(logger) + ": " + on_one_line(payload) + "\n";
         to.append(line.data(), line.data() + line.size());
     }

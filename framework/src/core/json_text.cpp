@@ -73,4 +73,13 @@ std::string quote(std::string_view text) {
     return out;
 }
 
+std::string quote_lossy(std::string_view text) {
+    std::string valid{text};
+    for (std::size_t at = 0, valid_bytes = 0;; at += valid_bytes + 1) {
+        valid_bytes = find_invalid_utf8(std::string_view{valid}.substr(at));
+        if (valid_bytes == std::string_view::npos) return quote(valid);
+        valid[at + valid_bytes] = '?';
+    }
+}
+
 }  // namespace varve::json

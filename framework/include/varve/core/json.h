@@ -99,5 +99,7 @@ bool same(std::string_view a, std::string_view b);
 
 /// The text as a JSON string literal, quotes included. Throws InvalidError unless it is valid UTF-8.
 std::string quote(std::string_view text);
+/// For what only tells people something, as a log does: each byte that is no UTF-8 becomes a '?'.
+std::string quote_lossy(std::string_view text);
 
 }  // namespace varve::json
