@@ -161,6 +161,18 @@ TEST_F(Tracing, says_how_each_command_ended) {
     for (std::size_t i = 1; i < all.size(); ++i) EXPECT_NE(all[i].context.trace_id, all[0].context.trace_id);
 }
 
+TEST_F(Tracing, has_no_spans_of_what_followers_do) {
+    const auto of_all = std::make_shared<Recorder>();
+    {
+        Application follower{store, {.sweep_interval = 10ms, .tracer = of_all}};
+        follower.follow<Account>(ProjectBalance{});
+        const Receipt receipt = follower.execute<Account>("alice", Deposit{5}).value();
+        ASSERT_TRUE(follower.wait_for<ProjectBalance>(receipt, 1h));
+    }
+    EXPECT_EQ(std::ranges::count(of_all->spans, Span::Kind::internal, &Span::kind), 1) << "the deposit";
+    for (const Span& span : of_all->spans) EXPECT_EQ(span.context.trace_id, of_all->spans.front().context.trace_id);
+}
+
 TEST_F(Tracing, names_the_request_that_failed) {
     store->before_read = [] { throw UnavailableError{"cable cut"}; };
     store->after_query = [](const store::Page&) { throw UnavailableError{"cable cut"}; };

@@ -30,7 +30,8 @@ Outcome Application::run(const std::function<void(Transaction&)>& body, const Co
     if (options.expected_version) {
         throw InvalidError("expected_version is for execute; in a transaction compare tx.version<A>(id) yourself");
     }
-    return parts_->transact(parts_->metrics.of_transactions(), body, options);
+    return parts_->transact(parts_->metrics.of_transactions(), parts_->runner.begin_span(options, "transact"), body,
+                            options);
 }
 
 Outcome Application::execute(const AggregateType& type, const std::string& stream,

@@ -192,7 +192,7 @@ ApplicationParts::ApplicationParts(Application& of, std::shared_ptr<store::ItemS
     }
 }
 
-Outcome ApplicationParts::transact(CommandMetrics::OfAggregate& counted_with,
+Outcome ApplicationParts::transact(CommandMetrics::OfAggregate& counted_with, std::optional<telemetry::OpenSpan> span,
                                    const std::function<void(Transaction&)>& body, const CommandOptions& options) {
     runner.check("transact", options);
     begin_command();
@@ -202,7 +202,7 @@ Outcome ApplicationParts::transact(CommandMetrics::OfAggregate& counted_with,
         .metrics = counted_with,
         .began = this->options.runtime.clock.get().now(),
         .fingerprint = options.command_id.empty() ? std::string{} : fingerprint({}, "transact", options.contents),
-        .span = runner.begin_span(options, "transact")};
+        .span = std::move(span)};
     Command* const only = &command;
     runner.run({&only, 1});
     if (command.failure) std::rethrow_exception(command.failure);
@@ -211,7 +211,7 @@ Outcome ApplicationParts::transact(CommandMetrics::OfAggregate& counted_with,
 
 Outcome own_transaction(Application& application, const std::function<void(Transaction&)>& body) {
     ApplicationParts& parts = parts_of(application);
-    return parts.transact(parts.metrics.of_own(), body, {});
+    return parts.transact(parts.metrics.of_own(), std::nullopt, body, {});
 }
 
 void ApplicationParts::end() {

@@ -43,8 +43,8 @@ struct ApplicationParts final : RowsOfStore {
     std::optional<StoredRow> find(const RowTable& table, const IndexRange& entry) override;
     StoredPage indexed(const RowTable& table, const IndexRange& range, const PageOptions& page) override;
 
-    Outcome transact(CommandMetrics::OfAggregate& counted_with, const std::function<void(Transaction&)>& body,
-                     const CommandOptions& options);
+    Outcome transact(CommandMetrics::OfAggregate& counted_with, std::optional<telemetry::OpenSpan> span,
+                     const std::function<void(Transaction&)>& body, const CommandOptions& options);
     /// From here on it is too late for another projection.
     void begin_command() {
         if (!commanded.load(std::memory_order_relaxed)) commanded = true;
@@ -94,7 +94,8 @@ struct ApplicationParts final : RowsOfStore {
     BackgroundLoop sequencer;
 };
 
-/// A transaction of the framework's own: a follower's, a timer's. It is counted apart from those of users.
+/// A transaction of the framework's own: a follower's, a timer's. It is counted apart from those of users, and is no
+/// span.
 Outcome own_transaction(Application& application, const std::function<void(Transaction&)>& body);
 
 }  // namespace varve::detail

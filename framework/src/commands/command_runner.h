@@ -49,8 +49,9 @@ class CommandRunner {
 
     CommandMetrics& metrics() const { return metrics_; }
     /// Of a command that begins now.
-    std::optional<telemetry::OpenSpan> begin_span(const CommandOptions& options, const std::string& name) const {
-        return detail::begin_span(tracer_.get(), world_.coordinator.runtime(), options, name);
+    std::optional<telemetry::OpenSpan> begin_span(const CommandOptions& options, std::string_view verb,
+                                                  std::string_view aggregate = {}) const {
+        return detail::begin_span(tracer_.get(), world_.coordinator.runtime(), options, verb, aggregate);
     }
 
   private:

@@ -1,9 +1,11 @@
 #include "commands/command_span.h"
 
 #include "commands/command.h"
-#include "core/what_was_thrown.h"
+#include "commands/failures.h"
 
 #include <exception>
+#include <string>
+#include <utility>
 
 namespace varve::detail {
 
@@ -11,13 +13,15 @@ using telemetry::OpenSpan;
 using telemetry::TraceContext;
 
 std::optional<OpenSpan> begin_span(telemetry::Tracer* tracer, Runtime runtime, const CommandOptions& options,
-                                   const std::string& name) noexcept try {
+                                   std::string_view verb, std::string_view aggregate) noexcept try {
     if (tracer == nullptr) return std::nullopt;
     const auto header = options.headers.find("traceparent");
     const std::optional<TraceContext> parent =
         header == options.headers.end() ? std::nullopt : TraceContext::parse(header->second);
     if (!(parent ? parent->sampled : tracer->samples())) return std::nullopt;
-    OpenSpan span{*tracer, runtime, parent, name, telemetry::Span::Kind::internal};
+    std::string name{verb};
+    if (!aggregate.empty()) (name += ' ') += aggregate;
+    OpenSpan span{*tracer, runtime, parent, std::move(name), telemetry::Span::Kind::internal};
     if (!options.command_id.empty()) span.add("varve.command_id", options.command_id);
     if (!options.correlation.empty()) span.add("varve.correlation_id", options.correlation);
     return span;
@@ -32,7 +36,7 @@ void end_span(Command& command) noexcept {
             try {
                 std::rethrow_exception(command.failure);
             } catch (...) {
-                span.fail(what_was_thrown());
+                span.fail(storable_cause());
             }
         } else if (const Outcome& outcome = *command.outcome; !outcome) {
             span.add("varve.rejection", outcome.error().code);

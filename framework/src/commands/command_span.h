@@ -3,7 +3,7 @@
 #include "telemetry/open_span.h"
 
 #include <optional>
-#include <string>
+#include <string_view>
 
 namespace varve {
 struct CommandOptions;
@@ -13,10 +13,10 @@ namespace varve::detail {
 
 struct Command;
 
-/// Of a command with these options. Nullopt if it is not traced: there is no tracer, the trace that it belongs to is
-/// not sampled, or there is no memory for it.
+/// Of a command with these options, named as in "execute account". Nullopt if it is not traced: there is no tracer, the
+/// trace that it belongs to is not sampled, or there is no memory for it.
 std::optional<telemetry::OpenSpan> begin_span(telemetry::Tracer* tracer, Runtime runtime, const CommandOptions& options,
-                                              const std::string& name) noexcept;
+                                              std::string_view verb, std::string_view aggregate = {}) noexcept;
 /// The command has ended. Says how.
 void end_span(Command& command) noexcept;
 

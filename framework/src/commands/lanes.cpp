@@ -104,7 +104,7 @@ Outcome Lanes::execute(CommandMetrics::OfAggregate& metrics, const std::string& 
                        .metrics = metrics,
                        .began = runtime_.clock.get().now(),
                        .fingerprint = std::move(fingerprint),
-                       .span = runner_.begin_span(options, "execute " + metrics.aggregate()),
+                       .span = runner_.begin_span(options, "execute", metrics.aggregate()),
                        .in_lane = true}};
     if (enqueue(stream, mine)) {
         mine.state = Entry::State::leads;
@@ -134,7 +134,7 @@ std::future<Outcome> Lanes::submit(CommandMetrics::OfAggregate& metrics, const s
                                    std::string fingerprint) {
     runner_.check("submit", options);
     executor();  // what is queued must have somebody who comes for it
-    auto span = runner_.begin_span(options, "submit " + metrics.aggregate());
+    auto span = runner_.begin_span(options, "submit", metrics.aggregate());
     auto submitted = std::make_unique<Submitted>(std::move(body), std::move(options), metrics, std::move(fingerprint),
                                                  std::move(span), runtime_.clock.get().now());
     std::future<Outcome> outcome = submitted->promise.get_future();

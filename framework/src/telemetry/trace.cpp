@@ -1,6 +1,5 @@
 #include <varve/telemetry/trace.h>
 
-#include <algorithm>
 #include <span>
 
 namespace varve::telemetry {
@@ -25,10 +24,6 @@ bool read(std::string_view text, std::span<std::uint8_t> bytes) {
     return true;
 }
 
-bool is_zero(std::span<const std::uint8_t> bytes) {
-    return std::ranges::all_of(bytes, [](std::uint8_t byte) { return byte == 0; });
-}
-
 }  // namespace
 
 std::optional<TraceContext> TraceContext::parse(std::string_view text) {
@@ -43,7 +38,7 @@ std::optional<TraceContext> TraceContext::parse(std::string_view text) {
         return std::nullopt;
     if (version[0] == 0xff || (version[0] == 0 && text.size() != size) || (text.size() > size && text[size] != '-'))
         return std::nullopt;
-    if (is_zero(context.trace_id) || is_zero(context.span_id)) return std::nullopt;
+    if (context.trace_id == decltype(context.trace_id){} || context.span_id == SpanId{}) return std::nullopt;
     context.sampled = (flags[0] & 1) != 0;
     return context;
 }

@@ -16,7 +16,9 @@ namespace varve::telemetry {
 using SpanId = std::array<std::uint8_t, 8>;
 
 /// A span's place: its trace and its own id, as W3C Trace Context writes them in the header "traceparent"
-/// (https://www.w3.org/TR/trace-context/).
+/// (https://www.w3.org/TR/trace-context/). A value.
+///
+///     if (const auto context = TraceContext::parse(request.header("traceparent"))) log(to_hex(context->trace_id));
 struct TraceContext {
     std::array<std::uint8_t, 16> trace_id{};
     SpanId span_id{};
@@ -30,7 +32,7 @@ struct TraceContext {
 std::string to_hex(const SpanId& id);
 std::string to_hex(const std::array<std::uint8_t, 16>& trace_id);
 
-/// Something that took its time, as part of a trace.
+/// Something that took its time, as part of a trace. A value.
 struct Span {
     enum class Kind { internal, client };
 
