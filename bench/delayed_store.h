@@ -15,6 +15,7 @@ class DelayedStore : public varve::store::ItemStore {
         : inner_(std::move(inner)), delay_(delay) {}
 
     void ensure_table(const varve::store::TableSchema& schema) override { inner_->ensure_table(schema); }
+    bool has_table(const varve::store::TableSchema& schema) override { return inner_->has_table(schema); }
     std::vector<std::optional<varve::store::Item>> read(std::span<const varve::store::Key> keys) override {
         return wait(), inner_->read(keys);
     }

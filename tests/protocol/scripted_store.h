@@ -56,6 +56,7 @@ class ScriptedStore final : public store::ItemStore {
     void deliver_late();
 
     void ensure_table(const store::TableSchema& schema) override { inner_.ensure_table(schema); }
+    bool has_table(const store::TableSchema& schema) override { return inner_.has_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         return ask([&] { return inner_.read(keys); });
     }

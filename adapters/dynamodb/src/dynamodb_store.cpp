@@ -79,13 +79,27 @@ const Table& DynamoDbStore::table(const std::string& name) const {
 
 // --- tables ----------------------------------------------------------------------------------------------------------
 
+bool DynamoDbStore::is_ensured(const store::TableSchema& schema) const {
+    const SharedLock lock{tables_mutex_};
+    const auto found = tables_.find(schema.name);
+    return found != tables_.end() && found->second->schema == schema;
+}
+
+bool DynamoDbStore::has_table(const store::TableSchema& schema) {
+    check(schema);
+    if (is_ensured(schema)) return true;
+    const Table table = server_table(options_, schema);
+    std::optional<DescribedTable> found = describe(table);
+    if (!found) return false;
+    const DescribedTable active = wait_until_active(table, std::move(found));
+    if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
+    remember(table);
+    return true;
+}
+
 void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
     check(schema);
-    {
-        const SharedLock lock{tables_mutex_};
-        const auto found = tables_.find(schema.name);
-        if (found != tables_.end() && found->second->schema == schema) return;
-    }
+    if (is_ensured(schema)) return;
     const Table table = server_table(options_, schema);
     std::optional<DescribedTable> found = describe(table);
     if (!found) {
@@ -98,8 +112,12 @@ void DynamoDbStore::ensure_table(const store::TableSchema& schema) {
     const DescribedTable active = wait_until_active(table, std::move(found));
     if (is_alternator(active.arn)) check_write_isolation(client_, table, active.arn, options_.runtime.log);
     if (!schema.expiry_attribute.empty()) ensure_expiry(table, active.arn);
+    remember(table);
+}
+
+void DynamoDbStore::remember(const Table& table) {
     const ExclusiveLock lock{tables_mutex_};
-    tables_.try_emplace(schema.name, std::make_unique<const Table>(table));
+    tables_.try_emplace(table.schema.name, std::make_unique<const Table>(table));
 }
 
 std::optional<DescribedTable> DynamoDbStore::describe(const Table& table) {

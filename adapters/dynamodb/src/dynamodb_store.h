@@ -22,6 +22,7 @@ class DynamoDbStore final : public store::ItemStore {
     explicit DynamoDbStore(const Options& options);
 
     void ensure_table(const store::TableSchema& schema) override;
+    bool has_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
@@ -53,6 +54,8 @@ class DynamoDbStore final : public store::ItemStore {
 
     void create(const Table& table);
     /// nullopt if there is no such table. Throws ConfigError if it has another shape.
+    bool is_ensured(const store::TableSchema& schema) const;
+    void remember(const Table& table);
     std::optional<DescribedTable> describe(const Table& table);
     DescribedTable wait_until_active(const Table& table, std::optional<DescribedTable> described);
     void ensure_expiry(const Table& table, std::string_view arn);

@@ -138,11 +138,15 @@ class MemoryStore final : public ItemStore {
         if (found == tables_.end()) {
             found = tables_.emplace(schema.name, std::make_unique<Table>(schema)).first;
         }
-        const TableSchema& existing = found->second->schema;
-        if (existing != schema) {
-            throw ConfigError("table '" + schema.name + "' exists as " + to_string(existing) +
-                              " and was asked for as " + to_string(schema));
-        }
+        compare(found->second->schema, schema);
+    }
+
+    bool has_table(const TableSchema& schema) override {
+        check(schema);
+        const auto found = tables_.find(schema.name);
+        if (found == tables_.end()) return false;
+        compare(found->second->schema, schema);
+        return true;
     }
 
     std::vector<std::optional<Item>> read(std::span<const Key> keys) override {
@@ -284,6 +288,12 @@ class MemoryStore final : public ItemStore {
 
   private:
     static constexpr std::size_t atomic_writes_max = 1000;
+
+    static void compare(const TableSchema& existing, const TableSchema& schema) {
+        if (existing == schema) return;
+        throw ConfigError("table '" + schema.name + "' exists as " + to_string(existing) + " and was asked for as " +
+                          to_string(schema));
+    }
 
     Table& table(const std::string& name) const {
         const auto found = tables_.find(name);

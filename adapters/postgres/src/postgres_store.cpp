@@ -219,32 +219,59 @@ void PostgresStore::create(Connection& connection, const Table& table) {
     if (outcome.failure) raise(*outcome.failure);
 }
 
-void PostgresStore::ensure_table(const store::TableSchema& schema) {
+void PostgresStore::compare(const store::TableSchema& stored, const store::TableSchema& schema) const {
+    if (stored == schema) return;
+    throw ConfigError("table '" + schema.name + "' in schema " + options_.schema + " of the PostgreSQL database is " +
+                      to_string(stored) + ", not " + to_string(schema));
+}
+
+std::vector<std::string> PostgresStore::concerns() {
+    static const std::string settings =
+        "SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('full_page_writes')";
+    Pool::Lease connection{readers_};
+    const Result row = connection->read(settings, Parameters{});
+    std::vector<std::string> found;
+    if (row.text(0, 0) == "off")
+        found.push_back("fsync=off: what is acknowledged is lost, and the data are damaged, when the machine dies");
+    if (row.text(0, 1) == "off")
+        found.push_back("synchronous_commit=off: what was acknowledged last is lost when the server dies");
+    if (row.text(0, 2) == "off")
+        found.push_back("full_page_writes=off: a page that was written in part when the machine died stays damaged");
+    return found;
+}
+
+bool PostgresStore::has_table(const store::TableSchema& schema) {
     check(schema);
-    const auto compare = [&](const store::TableSchema& stored) {
-        if (stored == schema) return;
-        throw ConfigError("table '" + schema.name + "' in schema " + options_.schema +
-                          " of the PostgreSQL database is " + to_string(stored) + ", not " + to_string(schema));
-    };
     {
         const SharedLock lock{tables_mutex_};
         const auto found = tables_.find(schema.name);
-        if (found != tables_.end()) return compare(found->second->schema());
+        if (found != tables_.end()) {
+            compare(found->second->schema(), schema);
+            return true;
+        }
     }
     Pool::Lease connection{readers_};
     std::optional<Table> stored = find_table(*connection, schema.name);
-    if (!stored) {
+    if (!stored) return false;
+    compare(remember(*std::move(stored)).schema(), schema);
+    return true;
+}
+
+void PostgresStore::ensure_table(const store::TableSchema& schema) {
+    if (has_table(schema)) return;
+    {
+        Pool::Lease connection{readers_};
         if (options_.tables == Tables::expect) {
             throw ConfigError("there is no table '" + schema.name + "' in schema " + options_.schema + " of " +
                               connection->where() +
                               "; apply what postgres::ddl says, or leave tables=expect out of the URL");
         }
         create(*connection, Table{space_, schema});
-        stored = find_table(*connection, schema.name);
     }
-    if (!stored)
-        throw ConfigError("table '" + schema.name + "' was created in " + connection->where() + ", and is gone");
-    compare(remember(*std::move(stored)).schema());
+    if (!has_table(schema)) {
+        throw ConfigError("table '" + schema.name + "' was created in schema " + options_.schema +
+                          " of the PostgreSQL database, and is gone");
+    }
 }
 
 std::vector<Result> PostgresStore::run(std::span<const Statement> statements) {

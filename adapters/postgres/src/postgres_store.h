@@ -22,6 +22,8 @@ class PostgresStore final : public store::ItemStore {
     explicit PostgresStore(Options options);
 
     void ensure_table(const store::TableSchema& schema) override;
+    bool has_table(const store::TableSchema& schema) override;
+    std::vector<std::string> concerns() override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
@@ -41,6 +43,8 @@ class PostgresStore final : public store::ItemStore {
     /// Throws InvalidError if nobody ensured it.
     const Table& table(const std::string& name);
     const Table& remember(Table table);
+    /// ConfigError that names both if they differ.
+    void compare(const store::TableSchema& stored, const store::TableSchema& schema) const;
     bool has_catalogue(Connection& connection) const;
     std::optional<Table> find_table(Connection& connection, const std::string& name);
     /// By a row of `columns_`. Throws CorruptionError.

@@ -93,6 +93,10 @@ void prepare_file(const Options& options) {
                               " is empty, which no store ever is; restore a backup, or remove it to begin a new one");
     }
     if (is_there) return adopt(options);
+    if (options.tables == Tables::expect) {
+        throw ConfigError("there is no SQLite file " + options.path +
+                          ", and tables=expect does not let varve create one");
+    }
     // SQLite would take the new file for what the log belongs to, and throw the log away.
     const std::string log = options.path + "-wal";
     if (std::filesystem::exists(log, ignored) && std::filesystem::file_size(log, ignored) > 0) {

@@ -17,6 +17,11 @@ Options options_of(const store::Url& url) {
                 throw ConfigError("synchronous of a sqlite URL is full or normal" + suggest(value, known));
             }
             options.synchronous = value == known[0] ? Synchronous::full : Synchronous::normal;
+        } else if (name == "tables") {
+            static const std::array<std::string, 2> known{"create", "expect"};
+            if (value != known[0] && value != known[1])
+                throw ConfigError("tables of a sqlite URL is create or expect" + suggest(value, known));
+            options.tables = value == known[0] ? Tables::create : Tables::expect;
         } else if (name == "mode") {
             const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), options.mode, 8);
             if (error != std::errc{} || end != value.data() + value.size() || (options.mode & ~0666U) != 0 ||
@@ -41,7 +46,7 @@ Options options_of(const store::Url& url) {
 /// Before the objects of the program are made, so that a static one may open a store.
 [[gnu::constructor(200)]] void register_scheme() {
     store::register_adapter({.scheme = "sqlite",
-                             .options = {"synchronous", "busy_timeout_ms", "mode"},
+                             .options = {"synchronous", "busy_timeout_ms", "mode", "tables"},
                              .open = [](const store::Url& url) { return open(options_of(url)); }});
 }
 

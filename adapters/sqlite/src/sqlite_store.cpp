@@ -83,33 +83,51 @@ const Table& SqliteStore::remember(Table table) {
     return *tables_.try_emplace(name, std::make_unique<const Table>(std::move(table))).first->second;
 }
 
-const Table& SqliteStore::table(const std::string& name) {
+const Table* SqliteStore::find(const std::string& name) {
     {
         const SharedLock lock{tables_mutex_};
         const auto found = tables_.find(name);
-        if (found != tables_.end()) return *found->second;
+        if (found != tables_.end()) return found->second.get();
     }
     std::optional<Table> stored;
     {
         Reader reader{*this};
         stored = find_table(*reader, name);
     }
-    if (!stored)
-        throw InvalidError("there is no table '" + name + "' in the SQLite file " + options_.path +
-                           "; call ensure_table first");
-    return remember(std::move(*stored));
+    return stored ? &remember(std::move(*stored)) : nullptr;
+}
+
+const Table& SqliteStore::table(const std::string& name) {
+    if (const Table* const found = find(name)) return *found;
+    throw InvalidError("there is no table '" + name + "' in the SQLite file " + options_.path +
+                       "; call ensure_table first");
+}
+
+void SqliteStore::compare(const store::TableSchema& stored, const store::TableSchema& schema) const {
+    if (stored == schema) return;
+    throw ConfigError("table '" + schema.name + "' in the SQLite file " + options_.path + " has the key " +
+                      shape(stored) + ", not " + shape(schema));
+}
+
+bool SqliteStore::has_table(const store::TableSchema& schema) {
+    check(schema);
+    const Table* const stored = find(schema.name);
+    if (stored == nullptr) return false;
+    compare(stored->schema(), schema);
+    return true;
+}
+
+std::vector<std::string> SqliteStore::concerns() {
+    if (options_.synchronous == Synchronous::full) return {};
+    return {"synchronous=normal: a power cut may take the last acknowledged writes of this program; others open the "
+            "file with settings of their own"};
 }
 
 void SqliteStore::ensure_table(const store::TableSchema& schema) {
-    check(schema);
-    const auto compare = [&](const store::TableSchema& stored) {
-        if (stored == schema) return;
-        throw ConfigError("table '" + schema.name + "' in the SQLite file " + options_.path + " has the key " +
-                          shape(stored) + ", not " + shape(schema));
-    };
-    try {
-        return compare(table(schema.name).schema());
-    } catch (const InvalidError&) {
+    if (has_table(schema)) return;
+    if (options_.tables == Tables::expect) {
+        throw ConfigError("there is no table '" + schema.name + "' in the SQLite file " + options_.path +
+                          ", and tables=expect does not let varve create it");
     }
     writer_.check_files();
     Connection connection{options_, Connection::Mode::write};
@@ -118,7 +136,7 @@ void SqliteStore::ensure_table(const store::TableSchema& schema) {
         std::optional<Table> stored = find_table(connection, schema.name);
         if (!stored) stored = create_table(connection, schema);
         connection.commit();
-        compare(remember(std::move(*stored)).schema());
+        compare(remember(std::move(*stored)).schema(), schema);
     } catch (...) {
         connection.rollback();
         throw;

@@ -23,6 +23,8 @@ class SqliteStore final : public store::ItemStore {
     ~SqliteStore() override;
 
     void ensure_table(const store::TableSchema& schema) override;
+    bool has_table(const store::TableSchema& schema) override;
+    std::vector<std::string> concerns() override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;
@@ -56,6 +58,10 @@ class SqliteStore final : public store::ItemStore {
     /// Throws InvalidError if nobody ensured it.
     const Table& table(const std::string& name);
     const Table& remember(Table table);
+    /// nullptr: there is none.
+    const Table* find(const std::string& name);
+    /// ConfigError that names both if they differ.
+    void compare(const store::TableSchema& stored, const store::TableSchema& schema) const;
     std::vector<PreparedWrite> prepared(std::span<const store::Write> writes);
 
     const Options options_;

@@ -105,4 +105,8 @@ std::shared_ptr<void> ItemStore::watch(const std::string&, std::function<void()>
     return nullptr;
 }
 
+std::vector<std::string> ItemStore::concerns() {
+    return {};
+}
+
 }  // namespace varve::store

@@ -26,6 +26,7 @@ class MeasuredStore final : public ItemStore {
     std::vector<telemetry::Metric> metrics() const;
 
     void ensure_table(const TableSchema& schema) override { inner_->ensure_table(schema); }
+    bool has_table(const TableSchema& schema) override { return inner_->has_table(schema); }
     std::vector<std::optional<Item>> read(std::span<const Key> keys) override;
     std::vector<WriteAnswer> write(std::span<const Write> writes) override;
     Page query(const Query& query) override;
@@ -38,6 +39,7 @@ class MeasuredStore final : public ItemStore {
     std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed) override {
         return inner_->watch(table, std::move(changed));
     }
+    std::vector<std::string> concerns() override { return inner_->concerns(); }
 
   private:
     enum class Request { read, read_together, query, scan, write, write_atomically, changes };

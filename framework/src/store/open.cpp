@@ -97,16 +97,33 @@ void register_adapter(Adapter adapter) {
 
 }  // namespace store
 
-std::shared_ptr<store::ItemStore> open(std::string_view text) {
-    const store::Url url = store::parse_url(text);
+namespace {
+
+bool knows(const store::Adapter& adapter, const std::string& option) {
+    return std::ranges::find(adapter.options, option) != adapter.options.end();
+}
+
+std::shared_ptr<store::ItemStore> open(std::string_view text, bool must_exist) {
+    store::Url url = store::parse_url(text);
     const store::Adapter adapter = store::Registry::instance().find(url.scheme);
     for (const auto& [key, value] : url.options) {
-        if (std::ranges::find(adapter.options, key) == adapter.options.end()) {
+        if (!knows(adapter, key)) {
             throw ConfigError("the adapter for '" + url.scheme + ":' has no " + store::named_option(text, key) +
                               suggest(key, adapter.options));
         }
     }
+    if (must_exist && knows(adapter, "tables")) url.options.try_emplace("tables", "expect");
     return adapter.open(url);
+}
+
+}  // namespace
+
+std::shared_ptr<store::ItemStore> open(std::string_view url) {
+    return open(url, false);
+}
+
+std::shared_ptr<store::ItemStore> open_existing(std::string_view url) {
+    return open(url, true);
 }
 
 }  // namespace varve

@@ -32,6 +32,28 @@ void add_table_cases(Cases& cases) {
             require_throws<ConfigError>([&] { fresh.store->ensure_table(other); }, "another partition key"), "name");
     });
 
+    cases.add("a_table_is_looked_for_without_being_made", [](FreshStore& fresh) {
+        ItemStore& store = *fresh.store;
+        require_equal(store.has_table(numbers_table()), false, "whether it is there before it was made");
+        require_equal(store.has_table(numbers_table()), false, "whether looking for it has made it");
+        store.ensure_table(numbers_table());
+        put(store, number("p", 1));
+        require_equal(store.has_table(numbers_table()), true, "whether it is there");
+        if (fresh.connect) {
+            const std::shared_ptr<ItemStore> other = fresh.connect();
+            require_equal(other->has_table(numbers_table()), true, "whether another handle finds it");
+            require_equal(query_all(*other, {.table = "numbers", .partition = "p"}).size(), std::size_t{1},
+                          "items read by who has only looked for their table");
+        }
+        TableSchema other_shape = numbers_table();
+        other_shape.sort_attribute = "position";
+        require_mentions(
+            require_throws<ConfigError>([&] { (void)store.has_table(other_shape); }, "another sort attribute"),
+            "numbers");
+        require_throws<InvalidError>([&] { (void)store.has_table({.name = "ab", .partition_attribute = "id"}); },
+                                     "a name that is too short");
+    });
+
     cases.add("a_schema_that_breaks_a_rule_is_invalid", [](FreshStore& fresh) {
         const auto refuse = [&](const TableSchema& schema, const std::string& why) {
             require_throws<InvalidError>([&] { fresh.store->ensure_table(schema); }, why);

@@ -70,6 +70,10 @@ void CountingStore::ensure_table(const store::TableSchema& schema) {
     inner_->ensure_table(schema);
 }
 
+bool CountingStore::has_table(const store::TableSchema& schema) {
+    return inner_->has_table(schema);
+}
+
 std::vector<std::optional<store::Item>> CountingStore::read(std::span<const store::Key> keys) {
     count([&](RequestCounts& counts) {
         counts.read_batches += 1;

@@ -276,6 +276,13 @@ void FaultyStore::ensure_table(const TableSchema& schema) {
     network_.schemas_.insert_or_assign(schema.name, schema);
 }
 
+bool FaultyStore::has_table(const TableSchema& schema) {
+    if (!inner_->has_table(schema)) return false;
+    const std::lock_guard lock{network_.mutex_};
+    network_.schemas_.insert_or_assign(schema.name, schema);
+    return true;
+}
+
 std::vector<std::optional<Item>> FaultyStore::read(std::span<const Key> keys) {
     return ask(RequestInfo::Kind::read, [&] { return inner_->read(keys); });
 }

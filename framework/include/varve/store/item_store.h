@@ -137,6 +137,10 @@ class ItemStore {
     /// a ConfigError that names both shapes if the table exists with another one.
     virtual void ensure_table(const TableSchema& schema) = 0;
 
+    /// Whether the table is there; if it is, as if it had been ensured. Makes and changes nothing: for those who only
+    /// look. Errors: those of ensure_table.
+    [[nodiscard]] virtual bool has_table(const TableSchema& schema) = 0;
+
     /// The items under `keys`, in the order of `keys`; nullopt where there is none. Each is read strongly consistently,
     /// on its own: two of them need not be of one moment. A key may be named twice. Throws if any could not be read.
     [[nodiscard]] virtual std::vector<std::optional<Item>> read(std::span<const Key> keys) = 0;
@@ -182,6 +186,10 @@ class ItemStore {
     ///
     ///     const auto watch = store.watch("events", [&] { loop.wake(); });
     [[nodiscard]] virtual std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed);
+
+    /// Optional. What whoever runs this store should know of its settings, a sentence for each: under which of them it
+    /// promises less than it could, such as writes that a power cut may take. Errors: those of `read`.
+    [[nodiscard]] virtual std::vector<std::string> concerns();
 };
 
 }  // namespace varve::store

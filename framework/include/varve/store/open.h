@@ -41,4 +41,8 @@ void register_adapter(Adapter adapter);
 /// Throws ConfigError for an unknown scheme or option (listing the known ones), and what the adapter throws.
 std::shared_ptr<store::ItemStore> open(std::string_view url);
 
+/// The same for a store that should be there: where the adapter has an option `tables` and the URL does not say it, it
+/// is `expect`, so that nothing is created and a missing store is a ConfigError.
+std::shared_ptr<store::ItemStore> open_existing(std::string_view url);
+
 }  // namespace varve

@@ -169,6 +169,7 @@ class FaultyStore final : public store::ItemStore {
     std::uint64_t requests() const;
 
     void ensure_table(const store::TableSchema& schema) override;
+    bool has_table(const store::TableSchema& schema) override;
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override;
     std::vector<store::WriteAnswer> write(std::span<const store::Write> writes) override;
     store::Page query(const store::Query& query) override;

@@ -26,6 +26,7 @@ class PassingStore : public store::ItemStore {
     explicit PassingStore(std::shared_ptr<store::ItemStore> inner) : inner_(std::move(inner)) {}
 
     void ensure_table(const store::TableSchema& schema) override { inner_->ensure_table(schema); }
+    bool has_table(const store::TableSchema& schema) override { return inner_->has_table(schema); }
     std::vector<std::optional<store::Item>> read(std::span<const store::Key> keys) override {
         return inner_->read(keys);
     }
@@ -45,6 +46,7 @@ class PassingStore : public store::ItemStore {
     std::shared_ptr<void> watch(const std::string& table, std::function<void()> changed) override {
         return inner_->watch(table, std::move(changed));
     }
+    std::vector<std::string> concerns() override { return inner_->concerns(); }
 
   protected:
     store::ItemStore& inner() const { return *inner_; }

@@ -17,18 +17,24 @@ enum class Synchronous {
     normal,  ///< at the next checkpoint: it survives the death of every process, not a power cut
 };
 
+enum class Tables {
+    create,  ///< file and tables that are missing are created
+    expect,  ///< a missing one is a ConfigError
+};
+
 struct Options {
     std::string path;
     Synchronous synchronous = Synchronous::full;
     std::chrono::milliseconds busy_timeout{5000};  ///< how long to wait for a lock that another process holds
     unsigned mode = 0666;  ///< permissions of a file that is created, less the process's umask; its two companions
                            ///< always have those of the file
+    Tables tables = Tables::create;
     Log* log = &Log::standard_error();  ///< where it warns of a log that grows; must outlive the store
 };
 
 /// Opens the store in the SQLite file at `path`, which is created if it is not there. What `varve::open` does with
 ///
-///     sqlite:PATH[?synchronous=full|normal&busy_timeout_ms=N&mode=OCTAL]
+///     sqlite:PATH[?synchronous=full|normal&busy_timeout_ms=N&mode=OCTAL&tables=create|expect]
 ///
 /// Several processes, and several stores of one process, may have one file open. A process that forks must open its
 /// stores after the fork: SQLite's locks do not survive it.
