@@ -23,11 +23,13 @@ function(varve_install)
 endfunction()
 
 # varve_install_component(sqlite REQUIRES SQLite3): the adapter varve_sqlite, and the packages that its users must have.
+# NEEDS: other components that it is linked with.
 function(varve_install_component component)
-  cmake_parse_arguments(ARG "" "" "REQUIRES" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "REQUIRES;NEEDS" ${ARGN})
   varve_install_targets(varve-${component} varve_${component})
   set_property(GLOBAL APPEND PROPERTY varve_components ${component})
   set_property(GLOBAL APPEND_STRING PROPERTY varve_requirements "set(varve_requires_${component} ${ARG_REQUIRES})\n")
+  set_property(GLOBAL APPEND_STRING PROPERTY varve_requirements "set(varve_needs_${component} ${ARG_NEEDS})\n")
 endfunction()
 
 # The package's entry, once every component is known.

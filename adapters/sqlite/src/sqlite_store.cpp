@@ -119,8 +119,9 @@ bool SqliteStore::has_table(const store::TableSchema& schema) {
 
 std::vector<std::string> SqliteStore::concerns() {
     if (options_.synchronous == Synchronous::full) return {};
-    return {"synchronous=normal: a power cut may take the last acknowledged writes of this program; others open the "
-            "file with settings of their own"};
+    return {
+        "synchronous=normal: a power cut may take the last acknowledged writes of this program; others open the "
+        "file with settings of their own"};
 }
 
 void SqliteStore::ensure_table(const store::TableSchema& schema) {

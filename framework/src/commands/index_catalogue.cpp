@@ -148,7 +148,10 @@ void IndexCatalogue::meet(const RowTable& table) {
         item = item_of(table, json::encode(whole ? declared(table, true) : States{}));
         const store::Write write{key, store::Put{*item}, !store::item_exists()};
         store::WriteAnswer answer = store.write({&write, 1}).front();
-        if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);  // the next one finds it
+        if (const auto* failure = std::get_if<Failure>(&answer)) {
+            // Who may not write writes no rows either, and reads what is there.
+            if (failure->kind != ErrorKind::read_only) raise_certain(*failure);  // the next one finds it
+        }
         if (auto* refused = std::get_if<store::Refused>(&answer)) item = std::move(refused->current);
     }
     learn(table, {decode(key, stored_text(key, item)), since});

@@ -20,18 +20,14 @@ using namespace transactions;
 
 namespace {
 
-constexpr const char* groups = "$";
 constexpr std::size_t slots_at_once = 1000;
 
-std::string group_of(std::string_view stream) {
-    const std::size_t dash = stream.find('-');
-    return std::string{dash == std::string_view::npos ? stream : stream.substr(0, dash + 1)};
-}
+constexpr const char* groups = StreamRow::groups;
 
 void note(Transaction& tx, const RecordedEvent& event) {
     if (event.index > 0) return;
     const RowsInTransaction<StreamRow> rows = tx.rows<StreamRow>();
-    const std::string group = group_of(event.stream);
+    const std::string group = StreamRow::group_of(event.stream);
     if (!rows.get({groups, group})) rows.put({groups, group}, {event.time});
     rows.put({group, event.stream}, {event.time});
 }
@@ -40,7 +36,7 @@ void read_ahead(Transaction& tx, std::span<const RecordedEvent> events) {
     tx.rows<StreamRow>();  // the table is there
     std::map<store::Key, Image> rows;
     for (const RecordedEvent& event : events) {
-        const std::string group = group_of(event.stream);
+        const std::string group = StreamRow::group_of(event.stream);
         rows.try_emplace(stored_key(row_table<StreamRow>, {groups, group}));
         rows.try_emplace(stored_key(row_table<StreamRow>, {group, event.stream}));
     }
@@ -57,7 +53,7 @@ RowRange range_of(std::string partition, std::string_view prefix) {
 
 StreamCatalogue::StreamCatalogue(ApplicationParts& parts)
     : parts_(parts),
-      consumer_{.name = "$streams",
+      consumer_{.name = StreamRow::follower,
                 .filter = {.first_slots = true},
                 .options = {},
                 .project = note,

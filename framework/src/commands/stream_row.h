@@ -2,6 +2,7 @@
 
 #include <varve/core/clock.h>
 
+#include <string>
 #include <string_view>
 
 namespace varve::detail {
@@ -18,6 +19,13 @@ struct StreamRow {
     static constexpr std::string_view table = "streams";
     static constexpr bool sorted = true;
     Time since;  ///< when the first event was decided
+
+    static constexpr const char* groups = "$";           ///< the partition of the groups
+    static constexpr const char* follower = "$streams";  ///< whose checkpoint says how far the list goes
+    static std::string group_of(std::string_view stream) {
+        const std::size_t dash = stream.find('-');
+        return std::string{dash == std::string_view::npos ? stream : stream.substr(0, dash + 1)};
+    }
 };
 
 }  // namespace varve::detail

@@ -19,14 +19,6 @@ namespace {
 constexpr const char* the_only_partition = "0";
 constexpr const char* slots_attribute = "slots";
 
-const store::TableSchema& log_table() {
-    static const store::TableSchema schema{.name = "feed_log",
-                                           .partition_attribute = "shard",
-                                           .sort_attribute = "first",
-                                           .sort = store::SortType::integer};
-    return schema;
-}
-
 store::Key log_key(store::Position first) {
     return {log_table().name, the_only_partition, static_cast<std::int64_t>(first)};
 }
@@ -79,6 +71,14 @@ store::Position LogItem::last() const {
 std::size_t stored_bytes(const Run& run) {
     constexpr std::size_t numbers_and_names_bytes = 80;
     return json::quote(run.stream).size() + numbers_and_names_bytes;
+}
+
+const store::TableSchema& log_table() {
+    static const store::TableSchema schema{.name = "feed_log",
+                                           .partition_attribute = "shard",
+                                           .sort_attribute = "first",
+                                           .sort = store::SortType::integer};
+    return schema;
 }
 
 void ensure_log_tables(store::ItemStore& store) {

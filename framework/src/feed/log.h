@@ -42,6 +42,7 @@ constexpr std::size_t log_item_bytes_max = std::size_t{64} << 10;
 /// What a run takes of that, at most.
 std::size_t stored_bytes(const Run& run);
 
+const store::TableSchema& log_table();
 void ensure_log_tables(store::ItemStore& store);
 bool is_log_table(std::string_view table);
 

@@ -6,13 +6,6 @@
 #include <set>
 
 namespace varve::transactions {
-namespace {
-
-store::Key checkpoint_key(const char* of, const std::string& table) {
-    return {system_table().name, of + ("/" + table)};
-}
-
-}  // namespace
 
 Sweeper::Changes::Changes(Coordinator& coordinator, std::vector<std::string> tables)
     : coordinator_(coordinator), settler_(coordinator), tombstones_(coordinator) {

@@ -9,6 +9,10 @@ const store::TableSchema& system_table() {
     return schema;
 }
 
+store::Key checkpoint_key(const char* of, const std::string& table) {
+    return {system_table().name, of + ("/" + table)};
+}
+
 void check_format(store::ItemStore& store) {
     store.ensure_table(system_table());
     const store::Key key{system_table().name, "format"};

@@ -17,6 +17,9 @@ const store::TableSchema& system_table();
 /// The stored forms that this program reads and writes.
 inline constexpr std::int64_t format_version = 1;
 
+/// The item "OF/TABLE", where OF is "sweeper" or "collector".
+store::Key checkpoint_key(const char* of, const std::string& table);
+
 /// Writes the format's version into a new store, or makes sure that it is the one this program knows. ConfigError if
 /// not.
 void check_format(store::ItemStore& store);
