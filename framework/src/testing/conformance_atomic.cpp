@@ -110,6 +110,29 @@ void add_atomic_cases(Cases& cases) {
         require_equal(changes[1].position, Position{3}, "the position of the second");
     });
 
+    cases.add("what_an_atomic_batch_writes_gets_positions_in_its_order", [](FreshStore& fresh) {
+        ItemStore& store = *fresh.store;
+        need_atomic(store);
+        if (!store.capabilities().ordered_changes) throw CaseSkipped("the store keeps no order of changes");
+        ensure_all(store);
+        put(store, plain("m"));
+        std::vector<Write> writes;
+        std::string expected;
+        for (const char* name : {"z", "a", "m", "k", "b", "y"}) {
+            if (writes.size() + 2 > store.capabilities().atomic_writes_max) break;
+            expected += name;
+            writes.push_back({.key = plain(name), .action = Put{{{"by", "me"}}}});
+            writes.push_back({.key = number(name, 1), .action = Put{}});
+        }
+        require(all_applied(store.write_atomically(writes)), "the batch was not applied");
+        std::string found;
+        for (const Change& change : store.changes("plain", 1, 10)) found += change.record.key.partition;
+        require(found == expected, "the order of changes: got " + found + ", expected " + expected);
+        found.clear();
+        for (const Change& change : store.changes("numbers", 0, 10)) found += change.record.key.partition;
+        require(found == expected, "the order of changes in the other table: got " + found + ", expected " + expected);
+    });
+
     cases.add("atomic_transfers_keep_the_sum_at_every_moment", [](FreshStore& fresh) {
         ItemStore& store = *fresh.store;
         need_atomic(store);

@@ -176,7 +176,8 @@ class ItemStore {
 
     /// Optional (Capabilities::atomic_writes_max). Applies all writes if all their conditions hold at one moment, else
     /// none. Keys follow the rule of `write`. They show at one moment, too: who has read one of them, by whatever call,
-    /// finds all of them from then on. A store that cannot promise that does not offer this: commands rest on it.
+    /// finds all of them from then on. A store that cannot promise that does not offer this: commands rest on it. Where
+    /// changes have an order, those of one table get positions in the order of `writes`.
     [[nodiscard]] virtual AtomicAnswer write_atomically(std::span<const Write> writes);
 
     /// Optional; nullptr: the store cannot. Calls `changed`, from a thread of the store's, soon after another handle,
