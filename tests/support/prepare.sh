@@ -5,7 +5,7 @@ logs="$root/build/logs"
 cores=$(nproc 2>/dev/null || echo 2)
 
 # What the library needs, and what the tests need besides.
-packages_build=(g++ cmake ninja-build ccache libtbb-dev libsqlite3-dev rapidjson-dev libcurl4-openssl-dev libssl-dev
+packages_build=(g++ cmake ninja-build ccache libtbb-dev libsqlite3-dev rapidjson-dev libxxhash-dev libcurl4-openssl-dev libssl-dev
     libpq-dev libhowardhinnant-date-dev prometheus-cpp-dev tzdata)
 packages_bank=(libcli11-dev libspdlog-dev)
 packages_tests=(libgtest-dev sqlite3 postgresql clang-14 libclang-rt-14-dev clang-format-14 spin)

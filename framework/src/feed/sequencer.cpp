@@ -286,12 +286,14 @@ void Sequencer::append(std::vector<Run> runs) {
 }
 
 void Sequencer::raise(const std::vector<Run>& runs) {
+    std::map<std::string, Version> last;  // an import has written pieces that name a stream several times
+    for (const Run& run : runs) last[run.stream] = run.last;
     std::vector<store::Write> writes;
-    for (const Run& run : runs) writes.push_back(raise_watermark(run.stream, run.last));
+    for (const auto& [stream, version] : last) writes.push_back(raise_watermark(stream, version));
     for (const store::WriteAnswer& answer : store_.write(writes)) {
         if (const auto* failure = std::get_if<Failure>(&answer)) raise_certain(*failure);
     }
-    for (const Run& run : runs) watermarks_[run.stream] = run.last;
+    for (const auto& [stream, version] : last) watermarks_[stream] = version;
 }
 
 bool Sequencer::settle() {

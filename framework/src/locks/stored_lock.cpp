@@ -142,6 +142,11 @@ Holder decode_holder(const store::Key& key, const std::optional<store::Item>& it
             .time_to_live = time_to_live(*item)};
 }
 
+store::Record free_holder(const std::string& name, Fence fence) {
+    const transactions::Image image = image_of({.fence = fence});
+    return {holder_key(name), {{"data", *image.data}, {"_rev", *image.rev}}};
+}
+
 store::Write draw(const std::string& name, Ticket drawn) {
     return {counter_key(name), store::Put{{{drawn_attribute, drawn + 1}}},
             drawn == 0 ? !store::item_exists() : store::equals(drawn_attribute, drawn)};

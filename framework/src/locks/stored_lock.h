@@ -43,6 +43,9 @@ Ticket decode_counter(const store::Key& key, const std::optional<store::Item>& i
 Queued decode_queued(const store::Key& key, const store::Item& item);
 Holder decode_holder(const store::Key& key, const std::optional<store::Item>& item);
 
+/// The holder's item of a lock that is free and was entered so often.
+store::Record free_holder(const std::string& name, Fence fence);
+
 // The writes there are. Each is conditional on the state of its item as it was read, or on being one's own; so a
 // request that arrives late or again is refused, or brings back a row of the queue that expires by itself.
 

@@ -25,6 +25,12 @@ void check_format(store::ItemStore& store) {
         if (std::holds_alternative<store::Applied>(answer)) return;
         item = std::get<store::Refused>(answer).current;
     }
+    if (item && item->contains(unfinished_attribute)) {
+        throw ConfigError(
+            "this store is being filled by an import or a copy that is not complete; go on with it, by the same "
+            "command, "
+            "or begin anew with an empty store");
+    }
     const std::int64_t* version = item ? store::integer(*item, "varve_format") : nullptr;
     if (version != nullptr && *version == format_version) return;
     throw ConfigError("the store holds data in varve's format " +
