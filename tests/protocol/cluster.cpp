@@ -69,6 +69,7 @@ Settings::Settings(std::uint64_t seed_) : seed(seed_) {
     scale.schedules = clerks > 0;
     shards = pick(1u, 1u, 3u, 8u);
     if (no_changes && random.chance(0.4)) shards_later = shards + pick(1u, 2u, 20u);
+    is_checked = random.chance(0.1);
 }
 
 namespace {
@@ -104,6 +105,10 @@ class Cluster final : testing::detail::SimulatedWorld {
         }
         for (std::uint64_t i = 0; i < settings_.clerks; ++i) {
             scheduler_.spawn([this] { processes("a clerk", [this](Process& process) { keep_books(process); }); });
+        }
+        if (settings_.is_checked) {
+            scheduler_.spawn(
+                [this] { processes("a checker", [this](Process& process) { look_for_damage(process); }); });
         }
         scheduler_.run();
         result_.stops = settings_.troubles.kill > 0;
@@ -241,6 +246,21 @@ class Cluster final : testing::detail::SimulatedWorld {
             } catch (const UnavailableError&) {
             }
             scheduler_.sleep(Duration{static_cast<Duration::rep>(process.random.below(300'000))});
+        }
+    }
+
+    /// Finds nothing broken, whatever the others do.
+    void look_for_damage(Process& process) {
+        Application application{process.store, options(process)};
+        while (clients_left_ > 0 && !process.is_dead()) {
+            scheduler_.sleep(Duration{static_cast<Duration::rep>(process.random.below(500'000))});
+            try {
+                for (std::string& line : judge_by_check(application, Moment::any))
+                    result_.violations.push_back("while others write: " + std::move(line));
+                ++result_.record.checked;
+            } catch (const Error& error) {
+                if (!error.retryable() && !error.in_doubt()) throw;
+            }
         }
     }
 
@@ -440,8 +460,13 @@ class Cluster final : testing::detail::SimulatedWorld {
                  turn.is_building || status().state != FollowerStatus::State::live || status().parked > 0;) {
                 turn = take_turns(application, keeper);
                 if (!turn.stopped.empty()) return result_.violations.push_back(turn.stopped);
-                if (scheduler_.now() > until)
-                    return result_.violations.push_back(name_of(followed) + " does not come to the end of the events");
+                if (scheduler_.now() > until) {
+                    const FollowerStatus last = status();
+                    return result_.violations.push_back(
+                        name_of(followed) + " does not come to the end of the events; " + to_string(last.state) +
+                        ", at " + std::to_string(last.position) + " of " + std::to_string(last.end) + "; " +
+                        last.error);
+                }
                 scheduler_.sleep(std::min(turn.pause, application.locks().beat()));
             }
             result_.record.followed += static_cast<std::uint64_t>(status().events);
@@ -491,7 +516,9 @@ class Cluster final : testing::detail::SimulatedWorld {
 
     void settle_and_judge() {
         const std::unique_ptr<Process> process = start_calmly(store_, {.no_changes = settings_.no_changes});
-        Application application{process->store, options(*process)};
+        ApplicationOptions calm = options(*process);
+        calm.locks.time_to_live = 5s;  // whoever follows to the end here sends no heartbeat in the middle of a turn
+        Application application{process->store, calm};
         Workload::use_tables(application, settings_.scale);
         put_in_order_what_comes_in_new_shards(application);
         put_in_order(application);
@@ -522,6 +549,8 @@ class Cluster final : testing::detail::SimulatedWorld {
         }
         for (const store::Record& record : changed)
             result_.violations.push_back("Q5: recovering again changed " + store::to_string(record.key));
+        for (std::string& line : judge_by_check(application, Moment::at_rest))
+            result_.violations.push_back(std::move(line));
         for (std::string& line : judge_at_rest(application, *ledger_, result_.record, settings_.scale, moments_ + 1)) {
             result_.violations.push_back(std::move(line));
         }

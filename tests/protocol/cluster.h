@@ -40,6 +40,7 @@ struct Settings {
     std::size_t atomic_writes_max = SIZE_MAX;
     bool no_changes = false;  ///< sweepers have to scan
     std::size_t item_bytes_max = SIZE_MAX;
+    bool is_checked = false;              ///< somebody checks the store all the time
     std::uint64_t steps_max = 3'000'000;  ///< of the scheduler; more is an endless loop
 };
 

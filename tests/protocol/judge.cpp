@@ -6,6 +6,7 @@
 #include "transactions/slot.h"
 
 #include <varve/core/json.h>
+#include <varve/operations/check.h>
 #include <varve/store/item_store.h>
 
 #include <algorithm>
@@ -237,6 +238,22 @@ std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger,
     judge_notes(application, record, found);
     judge_indexes(application, ledger, found);
     judge_sections(application, record, found);
+    return found;
+}
+
+std::vector<std::string> judge_by_check(Application& application, Moment moment) {
+    std::vector<std::string> found;
+    const operations::CheckReport report = operations::check(application, {.fold_projections = false});
+    for (const operations::Finding& one : report.findings)
+        found.push_back("check: " + one.rule + " " + one.item + ": " + one.what);
+    for (const std::string& why : report.not_checked) found.push_back("check: not checked: " + why);
+    if (moment == Moment::any) return found;
+    const auto none = [&](std::size_t count, const char* what) {
+        if (count > 0) found.push_back("check: " + std::to_string(count) + what);
+    };
+    none(report.undecided, " claims are undecided at rest");
+    none(report.to_be_settled, " claims are to be settled at rest");
+    none(report.not_in_order, " slots are not in order at rest");
     return found;
 }
 

@@ -11,4 +11,8 @@ namespace varve::protocol {
 std::vector<std::string> judge_at_rest(Application& application, Ledger& ledger, Record& record, const Scale& scale,
                                        std::int64_t moment);
 
+/// What a check of the store finds, and at rest also what it says is on its way.
+enum class Moment { any, at_rest };
+std::vector<std::string> judge_by_check(Application& application, Moment moment);
+
 }  // namespace varve::protocol

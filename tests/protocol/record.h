@@ -68,6 +68,7 @@ struct Record {
     std::uint64_t followed = 0;    ///< events that followers have taken, of each name
     std::uint64_t poisoned = 0;    ///< times that a broken one stopped
     std::uint64_t reactions = 0;   ///< of processes, to events and timers, and commands that were scheduled
+    std::uint64_t checked = 0;     ///< times that a check went through the store while others wrote
     std::uint64_t rebuilt = 0;     ///< times that rows were made anew, or were begun to be
     /// How many events were in each of the rows that followers keep, as somebody has read them.
     std::map<std::string, std::int64_t> folds_seen = {};

@@ -36,6 +36,7 @@ void add(Record& all, const Record& one) {
     all.fenced_off += one.fenced_off;
     all.followed += one.followed;
     all.poisoned += one.poisoned;
+    all.checked += one.checked;
     all.rebuilt += one.rebuilt;
     all.reactions += one.reactions;
 }
@@ -80,8 +81,8 @@ int run(const Arguments& arguments) {
     std::cout << ", repeated " << all.repeated << "), " << all.aborted << " aborted, " << all.in_doubt << " in doubt, "
               << all.stopped << " processes stopped, " << all.sections << " sections entered and " << all.fenced_off
               << " commands refused by the fence, " << all.followed << " events followed and " << all.poisoned
-              << " times stopped at one, " << all.rebuilt << " rebuilds, " << all.reactions
-              << " slots of events reacted to, " << twice << " seeds run twice, "
+              << " times stopped at one, " << all.rebuilt << " rebuilds, " << all.checked << " checks beside them, "
+              << all.reactions << " slots of events reacted to, " << twice << " seeds run twice, "
               << std::chrono::duration_cast<std::chrono::hours>(simulated).count() << " simulated hours\n";
     const std::size_t rare = cells.print(std::cout, arguments.cells_least);
     bool good = failed == 0;

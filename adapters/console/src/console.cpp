@@ -17,36 +17,48 @@
 
 namespace varve::console {
 
-Application& Console::application() {
-    if (application_) return *application_;
-    if (url.empty()) {
+void Console::check_has_url() const {
+    if (url.empty())
         throw ConfigError("which store? Give --store URL, as in --store sqlite:bank.db, or set VARVE_STORE");
-    }
-    std::shared_ptr<store::ItemStore> store = open_existing(url);
-    ApplicationOptions options = program.options;
-    options.sweep = false;
-    options.runtime.log = *log;
-    if (allow_writes) {
-        operations::check_is_of_varve(*store);
-        store = open(url);  // tables of the framework's own that nobody has needed yet may be made
-    } else {
-        store = operations::read_only(std::move(store));
-    }
-    application_ = std::make_unique<Application>(std::move(store), options);
-    if (program.meet) program.meet(*application_);
-    return *application_;
 }
 
-Application& Console::to_write(const std::string& what_happens) {
+void Console::confirm(const std::string& what_happens) const {
     if (!allow_writes)
         throw ConfigError("this changes the store, so it needs --allow-writes; it would: " + what_happens);
-    if (yes) return application();
+    if (yes) return;
     if (isatty(STDIN_FILENO) == 0)
         throw ConfigError("nobody is there to be asked; give --yes to confirm: " + what_happens);
     std::fprintf(stderr, "This will: %s\nGo on? [y/N] ", what_happens.c_str());
     std::string answer;
     std::getline(std::cin, answer);
     if (answer != "y" && answer != "Y" && answer != "yes") throw NotConfirmed();
+}
+
+std::shared_ptr<store::ItemStore> Console::store_to_read() const {
+    check_has_url();
+    return operations::read_only(open_existing(url));
+}
+
+std::shared_ptr<store::ItemStore> Console::store_to_fill(const std::string& what_happens) const {
+    check_has_url();
+    confirm(what_happens);
+    return open(url);
+}
+
+Application& Console::application() {
+    if (application_) return *application_;
+    std::shared_ptr<store::ItemStore> store = store_to_read();
+    if (allow_writes) store = open(url);  // tables of the framework's own that nobody has needed yet may be made
+    ApplicationOptions options = program.options;
+    options.sweep = false;
+    options.runtime.log = *log;
+    application_ = std::make_unique<Application>(std::move(store), options);
+    if (program.meet) program.meet(*application_);
+    return *application_;
+}
+
+Application& Console::to_write(const std::string& what_happens) {
+    confirm(what_happens);
     return application();
 }
 
@@ -140,6 +152,7 @@ int run(int argc, char** argv, const Program& program) {
         ->check(CLI::IsMember({"text", "json"}).description(""))
         ->capture_default_str();
     add_doctor_command(app, console);
+    add_check_command(app, console);
     add_stats_command(app, console);
     add_stream_commands(app, console);
     add_tail_command(app, console);
@@ -147,6 +160,7 @@ int run(int argc, char** argv, const Program& program) {
     add_locks_command(app, console);
     add_follower_commands(app, console);
     add_timers_command(app, console);
+    add_archive_commands(app, console);
     add_help_commands(app, console);
     try {
         return run_command(app, console, argc, argv);

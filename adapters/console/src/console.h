@@ -34,6 +34,12 @@ class Console {
     /// The store at `url`, opened once: for reading only, unless writes are allowed. Errors: ConfigError for a store
     /// that is not there or holds nothing of varve's.
     Application& application();
+    /// The store alone, where no application is needed, or may not be: to be read, or to be written to. As application()
+    /// and to_write(); a store to be filled need not be there.
+    std::shared_ptr<store::ItemStore> store_to_read() const;
+    std::shared_ptr<store::ItemStore> store_to_fill(const std::string& what_happens) const;
+    /// For who is about to write elsewhere; as to_write().
+    void confirm(const std::string& what_happens) const;
     /// For who is about to write: says what will happen and asks, unless --yes was given. Errors: ConfigError without
     /// --allow-writes, or where nobody can be asked; NotConfirmed.
     Application& to_write(const std::string& what_happens);
@@ -41,6 +47,8 @@ class Console {
     void check_has_follower(const std::string& name);
 
   private:
+    void check_has_url() const;
+
     std::unique_ptr<Application> application_;
 };
 
@@ -58,6 +66,8 @@ void add_follower_commands(CLI::App& app, Console& console);
 void add_timers_command(CLI::App& app, Console& console);
 void add_doctor_command(CLI::App& app, Console& console);
 void add_stats_command(CLI::App& app, Console& console);
+void add_check_command(CLI::App& app, Console& console);
+void add_archive_commands(CLI::App& app, Console& console);
 void add_help_commands(CLI::App& app, Console& console);
 
 }  // namespace varve::console

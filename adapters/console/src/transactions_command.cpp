@@ -70,29 +70,50 @@ struct Settled {
     std::string verdict;
 };
 
-/// Of all whose lease is over, or of this one.
-int settle(Console& console, const std::string& id) {
-    Application& application = console.to_write(
-        id.empty() ? "end the transactions whose lease is over, and put into place or undo what they have left"
-                   : "end the transaction " + id + ", whether its owner lives or not, and clear what it has left");
-    const Time now = application.runtime().clock.get().now();
-    std::size_t count = 0;
-    bool is_all = true;
-    for (const OpenTransaction& one : operations::open_transactions(application)) {
-        if (id.empty() ? one.lease > now : one.id != id) continue;
-        ++count;
-        const Verdict verdict = operations::settle(application, one);
-        is_all = is_all && verdict != Verdict::undecided;
-        if (console.json) {
-            print_json(Settled{one.id, name_of(verdict)});
-        } else {
-            print_line(shown(one.id) + " is " + name_of(verdict) + ", and cleared");
-        }
+void print_settled(const Console& console, const std::string& id, const char* verdict) {
+    if (console.json) {
+        print_json(Settled{id, verdict});
+    } else {
+        print_line(shown(id) + " is " + verdict + ", and cleared");
     }
-    if (count == 0 && !console.json)
-        print_line(id.empty() ? "no transaction's lease is over" : "there is no open transaction " + id);
-    if (count == 0) return id.empty() ? done : not_done;
-    return is_all ? done : failed;
+}
+
+/// Ends this one, whether its owner lives or not.
+int settle_one(Console& console, const std::string& id) {
+    Application& application =
+        console.to_write("end the transaction " + id + ", whether its owner lives or not, and clear what it has left");
+    for (const OpenTransaction& one : operations::open_transactions(application)) {
+        if (one.id != id) continue;
+        const Verdict verdict = operations::settle(application, one);
+        if (verdict == Verdict::undecided)
+            throw UnavailableError("the store did not answer what would have ended it; ask again");
+        print_settled(console, id, name_of(verdict));
+        return done;
+    }
+    if (!console.json) print_line("there is no open transaction " + shown(id));
+    return not_done;
+}
+
+/// Clears what the dead have left. Who lives is seen to renew its lease, or to finish, meanwhile.
+int settle_all(Console& console) {
+    Application& application = console.to_write(
+        "put into place or undo what transactions have left whose owners are seen to stand still for a lease");
+    const std::vector<OpenTransaction> before = operations::open_transactions(application);
+    const Duration patience = 3 * console.program.options.transactions.lease + std::chrono::seconds{1};
+    const bool is_clear = before.empty() || application.settle(patience);
+    const std::vector<OpenTransaction> after = operations::open_transactions(application);
+    std::size_t left = 0;
+    for (const OpenTransaction& one : before) {
+        if (std::ranges::find(after, one.id, &OpenTransaction::id) != after.end()) {
+            ++left;
+            continue;
+        }
+        const Verdict verdict = application.resolve(one.handle);
+        print_settled(console, one.id, name_of(verdict));
+    }
+    if (!console.json && before.empty()) print_line("no transaction has a claim on anything");
+    if (!console.json && left > 0) print_line(shown(static_cast<std::int64_t>(left)) + " go on: their owners live");
+    return is_clear || left == 0 ? done : not_done;
 }
 
 }  // namespace
@@ -103,10 +124,13 @@ void add_transactions_command(CLI::App& app, Console& console) {
     transactions->callback([&console, transactions] {
         if (transactions->get_subcommands().empty()) console.chosen = [&console] { return list_transactions(console); };
     });
-    CLI::App* settling = transactions->add_subcommand("settle", "End one, or all whose lease is over");
+    CLI::App* settling = transactions->add_subcommand("settle", "End one, or all whose owners have died");
     const auto id = std::make_shared<std::string>();
-    settling->add_option("transaction", *id, "its id; without it, those whose lease is over");
-    settling->callback([&console, id] { console.chosen = [&console, id] { return settle(console, *id); }; });
+    settling->add_option("transaction", *id,
+                         "its id, whether its owner lives or not; without it, those whose owners have died");
+    settling->callback([&console, id] {
+        console.chosen = [&console, id] { return id->empty() ? settle_all(console) : settle_one(console, *id); };
+    });
 }
 
 }  // namespace varve::console

@@ -153,6 +153,18 @@ void Repository::ensure_snapshots_table() {
     std::call_once(snapshots_table_, [this] { coordinator_.store().ensure_table(events::snapshots_table()); });
 }
 
+void Repository::add(const AggregateType& type) {
+    types_.add(type.named);
+    const MutexLock lock{mutex_};
+    known_.insert_or_assign(type.named.name, &type);
+}
+
+const AggregateType* Repository::known(std::string_view name) const {
+    const MutexLock lock{mutex_};
+    const auto found = known_.find(name);
+    return found == known_.end() ? nullptr : found->second;
+}
+
 SnapshotCheck Repository::check_snapshot(const AggregateType& type, const std::string& stream) {
     meet(type);
     if (type.snapshots == nullptr) return {};

@@ -4,10 +4,14 @@
 #include "core/named_types.h"
 #include "transactions/settled_reader.h"
 
+#include <varve/core/mutex.h>
+
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace varve::aggregates {
 
@@ -34,8 +38,10 @@ class Repository {
 
     /// Every type that is loaded is met. ConfigError if another one of its name was.
     void meet(const AggregateType& type) {
-        if (!types_.knows(type.named)) types_.add(type.named);
+        if (!types_.knows(type.named)) add(type);
     }
+    /// The type of this name that was met; nullptr: none was.
+    const AggregateType* known(std::string_view name) const;
 
     /// Read committed, through other transactions' claims.
     Folded load(const AggregateType& type, const std::string& stream);
@@ -83,6 +89,7 @@ class Repository {
     const CacheMetrics& cache_metrics() const { return cache_.metrics(); }
 
   private:
+    void add(const AggregateType& type);
     Folded fold(const AggregateType& type, const std::string& stream, Known known, auto read_item, auto read_from);
 
     /// Keeps it, and takes a snapshot if it is time.
@@ -93,6 +100,8 @@ class Repository {
     transactions::Coordinator& coordinator_;
     Executor& background_;
     NamedTypes types_{"aggregate"};
+    mutable Mutex mutex_;
+    std::map<std::string_view, const AggregateType*> known_ VARVE_GUARDED_BY(mutex_);
     StateCache cache_;
     std::once_flag snapshots_table_;
 };

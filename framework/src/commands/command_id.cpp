@@ -1,5 +1,7 @@
 #include "commands/command_id.h"
 
+#include "transactions/attributes.h"
+
 #include <varve/core/error.h>
 #include <varve/core/json.h>
 
@@ -12,23 +14,29 @@ using namespace transactions;
 namespace {
 
 constexpr std::size_t command_id_bytes_max = 200;
+constexpr std::string_view id_prefix = "$cmd-";
 constexpr const char* receipt_attribute = "receipt";
 constexpr const char* fingerprint_attribute = "fingerprint";
 
-Outcome outcome_of_earlier(const std::string& command_id, const std::string& fingerprint, const Committed& slot) {
+std::vector<Receipt::Written> written_in(const std::string& command_id, const Committed& slot) {
     const std::string* text = store::text(slot.payload, receipt_attribute);
     auto written = json::decode<std::vector<Receipt::Written>>(text ? *text : "");
     if (!written) {
         throw CorruptionError("the receipt of command '" + command_id + "' cannot be read: " + written.error().message);
     }
+    return *std::move(written);
+}
+
+Outcome outcome_of_earlier(const std::string& command_id, const std::string& fingerprint, const Committed& slot) {
+    std::vector<Receipt::Written> written = written_in(command_id, slot);
     const std::string* asked = store::text(slot.payload, fingerprint_attribute);
     if (asked != nullptr && *asked != fingerprint) {
         return Rejection{.code = "command_id_reused",
                          .message = "the command id '" + command_id + "' was used before for something else" +
-                                    (written->empty() ? "" : ", at " + written->front().stream) +
+                                    (written.empty() ? "" : ", at " + written.front().stream) +
                                     "; give each command an id of its own"};
     }
-    Receipt receipt{.transaction = slot.write_id, .written = std::move(*written), .repeated = true};
+    Receipt receipt{.transaction = slot.write_id, .written = std::move(written), .repeated = true};
     if (slot.payload.contains(effects_attribute)) {
         const store::Key key = id_slot_key(command_id);
         receipt.effects_slot = Receipt::Written{key.partition, version_of(key)};
@@ -58,7 +66,12 @@ void check_command_id(const std::string& command_id) {
 }
 
 store::Key id_slot_key(const std::string& command_id) {
-    return slot_key("$cmd-" + command_id, 1);
+    return slot_key(std::string{id_prefix} + command_id, 1);
+}
+
+std::vector<Receipt::Written> written_by_command(const store::Key& slot, const Committed& content) {
+    static_cast<void>(text_of(slot, content.payload, fingerprint_attribute));
+    return written_in(slot.partition.substr(id_prefix.size()), content);
 }
 
 store::Item id_slot_payload(const std::string& fingerprint, const std::vector<Receipt::Written>& written) {

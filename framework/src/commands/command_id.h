@@ -24,6 +24,9 @@ store::Key id_slot_key(const std::string& command_id);
 /// What stands there once a command with this fingerprint has written `written`.
 store::Item id_slot_payload(const std::string& fingerprint, const std::vector<Receipt::Written>& written);
 
+/// The slots that a committed `$cmd` slot names. CorruptionError for a receipt that cannot be read.
+std::vector<Receipt::Written> written_by_command(const store::Key& slot, const transactions::Committed& content);
+
 /// The slot that says whether a command of an id was executed. Errors of who reads it: CorruptionError for a receipt
 /// that cannot be read, those of SettledReader.
 struct IdSlot {

@@ -103,6 +103,15 @@ std::shared_ptr<Keeper> Followers::keeper(std::string_view name) const {
     return *found;
 }
 
+std::vector<std::string> Followers::projections() const {
+    const MutexLock lock{mutex_};
+    std::vector<std::string> names;
+    for (const std::shared_ptr<Keeper>& one : all_) {
+        if (one->is_projection()) names.push_back(one->name());
+    }
+    return names;
+}
+
 std::vector<std::shared_ptr<Follower>> Followers::get(std::string_view name) const {
     const MutexLock lock{mutex_};
     for (const std::shared_ptr<Keeper>& one : all_) {

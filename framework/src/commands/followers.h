@@ -23,6 +23,8 @@ class Followers {
     void clear();
     /// InvalidError if there is none.
     std::shared_ptr<Keeper> keeper(std::string_view name) const;
+    /// Those that keep rows: their names.
+    std::vector<std::string> projections() const;
     /// Of all partitions of the live build, or by build_name, or of one by partition_name. InvalidError if there is
     /// none.
     std::vector<std::shared_ptr<Follower>> get(std::string_view name) const;

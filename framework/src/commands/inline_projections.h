@@ -21,6 +21,7 @@ class InlineProjections {
     const std::vector<const AggregateProjection*>& of(const AggregateType& aggregate) const;
     /// One type may be there for several aggregates.
     std::vector<AggregateProjection> of_type(const std::type_info& type) const;
+    const std::deque<AggregateProjection>& all() const { return all_; }
     /// Whose own the rows of a table are; nullptr: nobody's.
     const AggregateProjection* keeper_of(std::string_view table) const;
 

@@ -47,6 +47,7 @@ class Keeper {
     void stop_soon() noexcept;
 
     const std::string& name() const { return consumer_.name; }
+    bool is_projection() const { return is_projection_; }
     bool runs_this_thread() const;
     void wake() noexcept;
     /// Of the live build under the keeper's name, else by build_name, or the one by partition_name; empty: there is

@@ -78,6 +78,7 @@ void RowTables::add(const RowTable& table, Whose whose) {
     {
         const ExclusiveLock lock{mutex_};
         names_.insert(schema.name);
+        known_.insert_or_assign(table.type.name, &table);
     }
     types_.add(table.type);
 }
@@ -89,6 +90,12 @@ void RowTables::check_writer(const RowTable& table, SteadyTime until) {
 std::set<std::string, std::less<>> RowTables::names() const {
     const SharedLock lock{mutex_};
     return names_;
+}
+
+const RowTable* RowTables::known(std::string_view name) const {
+    const SharedLock lock{mutex_};
+    const auto found = known_.find(name);
+    return found == known_.end() ? nullptr : found->second;
 }
 
 std::set<std::string, std::less<>> RowTables::names_in_store() {

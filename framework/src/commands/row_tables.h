@@ -34,6 +34,8 @@ class RowTables {
     LastSeenBuilds& builds() { return builds_; }
     /// Those that are ensured.
     std::set<std::string, std::less<>> names() const;
+    /// What this application keeps in a table; nullptr: it has not used it.
+    const RowTable* known(std::string_view name) const;
     /// Ensures those that other programs have used, too: what dead ones have left may be anywhere. Reads the table
     /// `varve`. Errors: those of the store, when all others are ensured; CorruptionError naming an item of `varve`.
     std::set<std::string, std::less<>> names_in_store();
@@ -57,6 +59,7 @@ class RowTables {
     NamedTypes types_{"read model"};
     mutable SharedMutex mutex_;
     std::set<std::string, std::less<>> names_ VARVE_GUARDED_BY(mutex_);
+    std::map<std::string_view, const RowTable*> known_ VARVE_GUARDED_BY(mutex_);
 };
 
 }  // namespace varve::detail

@@ -23,18 +23,6 @@ store::Key log_key(store::Position first) {
     return {log_table().name, the_only_partition, static_cast<std::int64_t>(first)};
 }
 
-LogItem decode_item(const store::Record& record) {
-    const auto* first = std::get_if<std::int64_t>(&record.key.sort);
-    const std::string* text = text_of(record.key, record.item, slots_attribute);
-    if (first == nullptr || *first < 1 || text == nullptr) throw_damaged(record.key, "is no piece of the log");
-    auto runs = json::decode<std::vector<Run>>(*text, {.require_all = true});
-    if (!runs) throw_damaged(record.key, "has an unreadable list of slots (" + runs.error().message + ")");
-    const auto is_none = [](const Run& run) { return run.stream.empty() || run.first < 1 || run.last < run.first; };
-    if (runs->empty() || std::ranges::any_of(*runs, is_none))
-        throw_damaged(record.key, "has a list of slots of which one is none");
-    return {.first = static_cast<store::Position>(*first), .runs = std::move(*runs)};
-}
-
 store::Query the_last_one_up_to(store::SortKey at) {
     return {.table = log_table().name,
             .partition = the_only_partition,
@@ -53,7 +41,7 @@ std::vector<LogItem> query_items(store::ItemStore& store, store::Query query) {
         const store::Page page = store.query(query);
         if (!page.records.empty()) {
             std::vector<LogItem> items;
-            for (const store::Record& record : page.records) items.push_back(decode_item(record));
+            for (const store::Record& record : page.records) items.push_back(decode_log_item(record));
             return items;
         }
         if (!page.next) return {};
@@ -63,6 +51,30 @@ std::vector<LogItem> query_items(store::ItemStore& store, store::Query query) {
 
 }  // namespace
 
+const store::TableSchema& log_table() {
+    static const store::TableSchema schema{.name = "feed_log",
+                                           .partition_attribute = "shard",
+                                           .sort_attribute = "first",
+                                           .sort = store::SortType::integer};
+    return schema;
+}
+
+store::Query whole_log() {
+    return {.table = log_table().name, .partition = the_only_partition};
+}
+
+LogItem decode_log_item(const store::Record& record) {
+    const auto* first = std::get_if<std::int64_t>(&record.key.sort);
+    const std::string* text = text_of(record.key, record.item, slots_attribute);
+    if (first == nullptr || *first < 1 || text == nullptr) throw_damaged(record.key, "is no piece of the log");
+    auto runs = json::decode<std::vector<Run>>(*text, {.require_all = true});
+    if (!runs) throw_damaged(record.key, "has an unreadable list of slots (" + runs.error().message + ")");
+    const auto is_none = [](const Run& run) { return run.stream.empty() || run.first < 1 || run.last < run.first; };
+    if (runs->empty() || std::ranges::any_of(*runs, is_none))
+        throw_damaged(record.key, "has a list of slots of which one is none");
+    return {.first = static_cast<store::Position>(*first), .runs = std::move(*runs)};
+}
+
 store::Position LogItem::last() const {
     return std::accumulate(runs.begin(), runs.end(), first - 1,
                            [](store::Position sum, const Run& run) { return sum + run.size(); });
@@ -71,14 +83,6 @@ store::Position LogItem::last() const {
 std::size_t stored_bytes(const Run& run) {
     constexpr std::size_t numbers_and_names_bytes = 80;
     return json::quote(run.stream).size() + numbers_and_names_bytes;
-}
-
-const store::TableSchema& log_table() {
-    static const store::TableSchema schema{.name = "feed_log",
-                                           .partition_attribute = "shard",
-                                           .sort_attribute = "first",
-                                           .sort = store::SortType::integer};
-    return schema;
 }
 
 void ensure_log_tables(store::ItemStore& store) {

@@ -42,12 +42,16 @@ constexpr std::size_t log_item_bytes_max = std::size_t{64} << 10;
 /// What a run takes of that, at most.
 std::size_t stored_bytes(const Run& run);
 
-const store::TableSchema& log_table();
 void ensure_log_tables(store::ItemStore& store);
 bool is_log_table(std::string_view table);
 
 /// Only where nothing is.
 store::Write append(const LogItem& item);
+const store::TableSchema& log_table();
+/// Whose items are all of the log, in its order.
+store::Query whole_log();
+/// CorruptionError for one that cannot be read.
+LogItem decode_log_item(const store::Record& record);
 /// The last one; nullopt: the log is empty. CorruptionError for one that cannot be read.
 std::optional<LogItem> last_item(store::ItemStore& store);
 /// Those from place `at` on, beginning with the one that has it, as many as one request brings; none: the log ends

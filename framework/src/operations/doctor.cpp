@@ -95,7 +95,8 @@ class Doctor {
             never.condition = store::item_exists() && !store::item_exists();
             const store::WriteAnswer answer = parts_.store->write({&never, 1}).front();
             if (const auto* const failure = std::get_if<Failure>(&answer)) {
-                if (failure->kind == ErrorKind::read_only) return add(Health::odd, failure->message);
+                if (failure->kind == ErrorKind::read_only)
+                    return add(Health::odd, "not tried: this store was opened for reading only");
                 return add(Health::sick, "the table '" + table + "' takes no writes: " + failure->message,
                            "give this program's role what the adapter's README lists");
             }

@@ -111,9 +111,9 @@ std::string partition_of(const RowTable& table, std::size_t index) {
     return std::string{table.type.name} + "/" + std::string{table.indexes.fields[index].name};
 }
 
-std::string sort_of(const IndexedField& field, const std::string& value, const store::Key& row) {
+std::string sort_of(bool unique, const std::string& value, const store::Key& row) {
     std::string sort = escaped(value) + end_of_value;
-    if (field.unique) return sort;
+    if (unique) return sort;
     sort += escaped(row.partition);
     if (const auto* second = std::get_if<std::string>(&row.sort)) (sort += end_of_value) += escaped(*second);
     return sort;
@@ -124,7 +124,7 @@ std::vector<std::optional<std::string>> sorts_of(const RowTable& table, const st
                                                  const std::string& data) {
     std::vector<std::optional<std::string>> sorts = table.indexes.values(row_key(row), data);
     for (std::size_t i = 0; i < sorts.size(); ++i) {
-        if (sorts[i]) sorts[i] = sort_of(table.indexes.fields[i], *sorts[i], row);
+        if (sorts[i]) sorts[i] = sort_of(table.indexes.fields[i].unique, *sorts[i], row);
     }
     return sorts;
 }
@@ -211,6 +211,11 @@ Entries entries_left_by(const RowTable& table, const store::Key& row, const std:
     return Entries(table.indexes.fields.size());
 } catch (const InvalidError&) {  // a number that is none
     return Entries(table.indexes.fields.size());
+}
+
+store::Key entry_of_value(const EntryOf& of, const std::string& value, const store::Key& row) {
+    return {std::string{index_rows.type.name}, std::string{of.table} + "/" + std::string{of.field},
+            sort_of(of.unique, value, row)};
 }
 
 store::Key entry_of_unique(const RowTable& table, std::size_t index, const std::string& sort) {

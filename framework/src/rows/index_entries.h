@@ -45,6 +45,13 @@ using Entries = std::vector<std::optional<store::Key>>;
 Entries entries_of(const RowTable& table, const store::Key& row, const std::optional<std::string>& data);
 /// Those that a row may have that somebody has written, perhaps without indexes: what cannot have an entry has none.
 Entries entries_left_by(const RowTable& table, const store::Key& row, const std::optional<std::string>& data);
+/// That of a row with this value (ordered_value), for who does not know the row's type.
+struct EntryOf {
+    std::string_view table;
+    std::string_view field;
+    bool unique;
+};
+store::Key entry_of_value(const EntryOf& of, const std::string& value, const store::Key& row);
 store::Key entry_of_unique(const RowTable& table, std::size_t index, const std::string& sort);
 /// All that the range may find.
 store::Query query_of(const RowTable& table, const IndexRange& range);

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -255,6 +256,7 @@ TEST_F(Console, a_store_that_is_not_there_is_not_made) {
 struct LeftBehind : Console {
     void SetUp() override {
         Console::SetUp();
+        program.options.transactions.lease = 50ms;
         const auto store = open(url);
         ASSERT_TRUE(store->has_table({.name = "events",
                                       .partition_attribute = "aggregateId",
@@ -300,6 +302,7 @@ TEST_F(LeftBehind, the_transaction_is_shown_and_settled) {
     const Ran settled = run_writing({"transactions", "settle"});
     EXPECT_EQ(settled.code, 0);
     EXPECT_EQ(settled.output, "tx-of-the-dead is aborted, and cleared\n");
+    EXPECT_EQ(run_writing({"transactions", "settle", "tx-of-the-dead"}).code, 1) << "it is gone";
     EXPECT_EQ(run({"transactions", "--json"}).output, "");
     EXPECT_EQ(run({"doctor"}).code, 0);
     Application bank{open(url), options()};
@@ -472,6 +475,84 @@ TEST_F(Console, a_clock_that_is_wrong_and_a_weak_setting_are_found) {
     }
     EXPECT_EQ(of("clocks").health, "sick");
     EXPECT_NE(of("clocks").found.find("account-bob version 2"), std::string::npos);
+}
+
+TEST_F(Console, a_store_is_checked_and_what_was_tampered_with_is_named) {
+    struct Found {
+        std::string rule;
+        std::string item;
+    };
+    struct Summary {
+        bool holds;
+        std::size_t events;
+    };
+    const Ran clean = run({"check", "--json"});
+    EXPECT_EQ(clean.code, 0) << clean.errors;
+    ASSERT_EQ(clean.objects<Summary>().size(), 1u);
+    EXPECT_TRUE(clean.objects<Summary>()[0].holds);
+    EXPECT_EQ(clean.objects<Summary>()[0].events, 3u);
+    EXPECT_NE(run({"check"}).output.find("nothing is broken"), std::string::npos);
+    {
+        const auto store = open(url);
+        const store::Write lost{
+            .key = {"events", "account-alice", std::int64_t{1}}, .action = store::Erase{}, .condition = {}};
+        ASSERT_TRUE(store->has_table({.name = "events",
+                                      .partition_attribute = "aggregateId",
+                                      .sort_attribute = "version",
+                                      .sort = store::SortType::integer}));
+        ASSERT_TRUE(std::holds_alternative<store::Applied>(store->write({&lost, 1}).front()));
+    }
+    const Ran broken = run({"check", "--json"});
+    EXPECT_EQ(broken.code, 1);
+    const auto first = json::decode<Found>(broken.lines().front());
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->rule, "hole");
+    EXPECT_EQ(first->item, "events/account-alice/1");
+}
+
+TEST_F(Console, a_store_goes_to_a_file_and_into_another_one) {
+    const std::string file = (folder.path() / "bank.jsonl").string();
+    const std::string other = "sqlite:" + (folder.path() / "other.db").string();
+    const auto import_into = [&](const std::string& into) {
+        return run_anywhere({"import", file, "--store", into, "--allow-writes", "--yes"});
+    };
+    ASSERT_EQ(run({"export", file}).code, 0);
+    EXPECT_EQ(run({"export", file}).code, 2) << "it was written over";
+    EXPECT_EQ(run_anywhere({"import", file, "--store", other}).code, 2) << "nobody has allowed that";
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "other.db"));
+    ASSERT_EQ(import_into(other).code, 0);
+    EXPECT_EQ(import_into(url).code, 2) << "that one is not empty";
+    EXPECT_EQ(run_anywhere({"history", "account-alice", "--store", other}).output,
+              run({"history", "account-alice"}).output);
+    EXPECT_EQ(run_anywhere({"check", "--store", other}).code, 0);
+
+    const std::string damaged = (folder.path() / "damaged.jsonl").string();
+    std::filesystem::copy_file(file, damaged);
+    std::filesystem::resize_file(damaged, std::filesystem::file_size(damaged) - 10);
+    const Ran refused = run_anywhere(
+        {"import", damaged, "--store", "sqlite:" + (folder.path() / "third.db").string(), "--allow-writes", "--yes"});
+    EXPECT_NE(refused.code, 0);
+    EXPECT_NE(refused.errors.find("line"), std::string::npos) << refused.errors;
+}
+
+TEST_F(Console, a_store_is_copied_into_another_one_and_compared) {
+    const std::string other = "sqlite:" + (folder.path() / "other.db").string();
+    const Ran copied = run_writing({"copy", other, "--writers-have-ended"});
+    EXPECT_EQ(copied.code, 0) << copied.errors;
+    EXPECT_EQ(run_anywhere({"history", "account-alice", "--store", other}).output,
+              run({"history", "account-alice"}).output);
+    EXPECT_EQ(run_anywhere({"check", "--store", other}).code, 0);
+    EXPECT_EQ(run({"copy", other, "--writers-have-ended"}).code, 2) << "nobody has allowed that";
+}
+
+TEST_F(LeftBehind, an_export_that_fails_leaves_no_file) {
+    const std::string file = (folder.path() / "bank.jsonl").string();
+    const Ran ran = run({"export", file});
+    EXPECT_NE(ran.code, 0);
+    EXPECT_NE(ran.errors.find("account-alice/3"), std::string::npos) << ran.errors;
+    EXPECT_FALSE(std::filesystem::exists(file));
+    EXPECT_FALSE(std::filesystem::exists(file + ".part"));
+    EXPECT_EQ(run({"export", file, "--events-only"}).code, 0);
 }
 
 TEST_F(Console, the_shells_and_man_read_what_it_prints_for_them) {
