@@ -161,6 +161,7 @@ int run(int argc, char** argv, const Program& program) {
     add_follower_commands(app, console);
     add_timers_command(app, console);
     add_archive_commands(app, console);
+    add_serve_command(app, console);
     add_help_commands(app, console);
     try {
         return run_command(app, console, argc, argv);

@@ -68,6 +68,7 @@ void add_doctor_command(CLI::App& app, Console& console);
 void add_stats_command(CLI::App& app, Console& console);
 void add_check_command(CLI::App& app, Console& console);
 void add_archive_commands(CLI::App& app, Console& console);
+void add_serve_command(CLI::App& app, Console& console);
 void add_help_commands(CLI::App& app, Console& console);
 
 }  // namespace varve::console

@@ -1,5 +1,6 @@
 #include "console.h"
 #include "output.h"
+#include "reports.h"
 
 #include <varve/operations/doctor.h>
 
@@ -11,19 +12,12 @@ namespace {
 
 using operations::Diagnosis;
 
-struct DiagnosisReport {
-    std::string health;
-    std::string what;
-    std::string found;
-    std::string advice;
-};
-
 int examine(Console& console) {
     bool is_well = true;
     for (const Diagnosis& one : operations::diagnose(console.application())) {
         is_well = is_well && one.health != Diagnosis::Health::sick;
         if (console.json) {
-            print_json(DiagnosisReport{to_string(one.health), one.what, one.found, one.advice});
+            print_json(report_of(one));
             continue;
         }
         std::string what = one.what;

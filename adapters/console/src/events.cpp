@@ -1,38 +1,13 @@
 #include "events.h"
 
 #include "output.h"
+#include "reports.h"
 
 namespace varve::console {
 
-namespace {
-
-struct EventReport {
-    std::string stream;
-    Version version = 0;
-    std::size_t index = 0;
-    std::string id;
-    Time time = {};
-    std::string type;
-    int schema = 1;
-    json::Raw data;
-    Metadata metadata;
-    std::optional<std::uint64_t> position = {};
-};
-
-}  // namespace
-
 void print_event(const Console& console, const RecordedEvent& e) {
     if (console.json) {
-        print_json(EventReport{.stream = e.stream,
-                               .version = e.version,
-                               .index = e.index,
-                               .id = e.id,
-                               .time = e.time,
-                               .type = e.event.type,
-                               .schema = e.event.schema,
-                               .data = {e.event.data},
-                               .metadata = *e.metadata,
-                               .position = e.position == 0 ? std::nullopt : std::optional{e.position}});
+        print_json(report_of(e));
         return;
     }
     const std::string place = e.stream + " " + std::to_string(e.version) + "." + std::to_string(e.index);

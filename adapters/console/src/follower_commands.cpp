@@ -1,5 +1,6 @@
 #include "console.h"
 #include "output.h"
+#include "reports.h"
 
 #include <varve/commands/verified.h>
 #include <varve/operations/followers.h>
@@ -10,8 +11,6 @@ namespace varve::console {
 
 namespace {
 
-constexpr std::string_view delivery_prefix = "$deliver-";
-
 /// Projections, subscriptions and processes; or deliveries of effects.
 enum class Followed { projections, effects };
 
@@ -21,31 +20,6 @@ bool is_of(Followed kind, const std::string& name) {
 /// A type of effects stands for who delivers it.
 std::string follower_name(Followed kind, const std::string& name) {
     return kind == Followed::effects && !name.starts_with(delivery_prefix) ? std::string{delivery_prefix} + name : name;
-}
-
-struct FollowerReport {
-    std::string name;
-    std::string state;
-    std::uint64_t position = 0;
-    std::uint64_t end = 0;
-    std::int64_t events = 0;
-    std::int64_t parked = 0;
-    std::optional<double> lag_seconds = {};
-    std::string owner;
-    std::string error;
-    std::int64_t version = 1;
-    std::int64_t build = 1;
-    std::int64_t partition = 1;
-    std::int64_t partitions = 1;
-    bool paused = false;
-};
-
-/// "up to date" and the like: what the store says.
-std::string state_of(const FollowerStatus& status) {
-    if (status.state == FollowerStatus::State::stopped) return "stopped";
-    if (status.state == FollowerStatus::State::building) return status.paused ? "rebuilt, paused" : "rebuilt";
-    if (status.position >= status.end) return "up to date";
-    return status.owner.empty() ? "nobody has it" : "catching up";
 }
 
 int list_followers(Console& console, Followed kind) {
@@ -60,28 +34,15 @@ int list_followers(Console& console, Followed kind) {
     for (const FollowerStatus& one : operations::followers(console.application())) {
         if (!is_of(kind, one.name)) continue;
         ++count;
+        const FollowerReport report = report_of(one);
         if (console.json) {
-            FollowerReport report{.name = one.name,
-                                  .state = state_of(one),
-                                  .position = one.position,
-                                  .end = one.end,
-                                  .events = one.events,
-                                  .parked = one.parked,
-                                  .owner = one.owner,
-                                  .error = one.error,
-                                  .version = one.version,
-                                  .build = one.build,
-                                  .partition = one.partition,
-                                  .partitions = one.partitions,
-                                  .paused = one.paused};
-            if (one.lag) report.lag_seconds = std::chrono::duration<double>{*one.lag}.count();
             print_json(report);
             continue;
         }
         std::string name = one.name;
         if (one.build > 1) name += " build " + std::to_string(one.build);
         if (one.partitions > 1) name += " " + std::to_string(one.partition) + "/" + std::to_string(one.partitions);
-        table.add({shown(name), state_of(one), shown(one.end - one.position),
+        table.add({shown(name), report.state, shown(one.end - one.position),
                    one.position >= one.end || !one.lag ? "" : shown(*one.lag), shown(one.events), shown(one.parked),
                    shown(one.error)});
     }
@@ -90,18 +51,6 @@ int list_followers(Console& console, Followed kind) {
         print_line(kind == Followed::effects ? "nobody delivers effects" : "nobody follows the events");
     return done;
 }
-
-struct ParkedReport {
-    std::string follower;
-    std::string stream;
-    Version version = 0;
-    std::string type;
-    std::string id;
-    std::string error;
-    Time since;
-    std::int64_t attempts = 0;
-    bool given_up = false;
-};
 
 int list_parked(Console& console, Followed kind, const std::string& of) {
     Application& application = console.application();
@@ -119,8 +68,7 @@ int list_parked(Console& console, Followed kind, const std::string& of) {
         for (const ParkedStream& one : operations::parked(application, name)) {
             ++count;
             if (console.json) {
-                print_json(ParkedReport{name, one.stream, one.version, one.type, one.id, one.error, one.since,
-                                        one.attempts, one.given_up});
+                print_json(report_of(name, one));
             } else {
                 table.add({shown(name), shown(one.stream), shown(one.version), shown(one.type), shown(one.since),
                            shown(one.id), shown(one.error)});

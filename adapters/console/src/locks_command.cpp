@@ -1,5 +1,6 @@
 #include "console.h"
 #include "output.h"
+#include "reports.h"
 
 #include <varve/operations/locks.h>
 
@@ -8,31 +9,6 @@
 namespace varve::console {
 
 namespace {
-
-struct WaitingReport {
-    locks::Ticket ticket = 0;
-    std::string owner;
-    Time expires;
-};
-struct LockReport {
-    std::string lock;
-    std::string owner;  // empty: nobody has it
-    locks::Ticket ticket = 0;
-    locks::Fence fence = 0;
-    std::optional<Time> expires = {};
-    std::vector<WaitingReport> queue;
-};
-
-LockReport report_on(const operations::StoredLock& lock) {
-    const locks::Holder& holder = lock.state.holder;
-    LockReport report{
-        .lock = lock.name, .owner = holder.owner, .ticket = holder.ticket, .fence = holder.fence, .queue = {}};
-    if (!holder.is_free()) report.expires = holder.expires;
-    for (const Locks::State::Waiting& one : lock.state.queue) {
-        if (one.ticket != holder.ticket) report.queue.push_back({one.ticket, one.row.owner, one.row.expires});
-    }
-    return report;
-}
 
 int list_locks(Console& console) {
     Application& application = console.application();
@@ -46,7 +22,7 @@ int list_locks(Console& console) {
     std::size_t count = 0;
     for (const operations::StoredLock& lock : operations::locks(application)) {
         ++count;
-        const LockReport report = report_on(lock);
+        const LockReport report = report_of(lock);
         if (console.json) {
             print_json(report);
             continue;

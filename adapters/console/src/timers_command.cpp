@@ -1,5 +1,6 @@
 #include "console.h"
 #include "output.h"
+#include "reports.h"
 
 #include <varve/operations/timers.h>
 
@@ -8,16 +9,6 @@
 namespace varve::console {
 
 namespace {
-
-struct TimerReport {
-    std::string id;
-    std::string follower;
-    std::string instance;
-    std::string type;
-    Time due;
-    std::string error;
-    std::optional<Time> failed;
-};
 
 int list_timers(Console& console, bool only_failed, std::size_t limit) {
     Application& application = console.application();
@@ -28,7 +19,7 @@ int list_timers(Console& console, bool only_failed, std::size_t limit) {
         if (only_failed && one.error.empty()) continue;
         ++count;
         if (console.json) {
-            print_json(TimerReport{one.id, one.follower, one.instance, one.type, one.due, one.error, one.failed});
+            print_json(report_of(one));
             continue;
         }
         const std::string state = !one.error.empty() ? "failed"

@@ -1,5 +1,6 @@
 #include "console.h"
 #include "output.h"
+#include "reports.h"
 
 #include <varve/operations/transactions.h>
 #include <varve/store/item.h>
@@ -14,35 +15,6 @@ namespace {
 
 using operations::OpenTransaction;
 using transactions::Verdict;
-
-const char* name_of(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::committed: return "committed";
-        case Verdict::aborted: return "aborted";
-        case Verdict::undecided: return "undecided";
-    }
-    return "undecided";
-}
-
-struct TransactionReport {
-    std::string transaction;
-    std::string verdict;
-    std::string primary;
-    Time since;
-    Time lease;
-    std::vector<std::string> claims;
-};
-
-TransactionReport report_of(const OpenTransaction& one) {
-    TransactionReport report{.transaction = one.id,
-                             .verdict = name_of(one.verdict),
-                             .primary = store::to_string(one.primary),
-                             .since = one.since,
-                             .lease = one.lease,
-                             .claims = {}};
-    for (const store::Key& key : one.claims) report.claims.push_back(store::to_string(key));
-    return report;
-}
 
 int list_transactions(Console& console) {
     Application& application = console.application();
