@@ -8,7 +8,7 @@ cores=$(nproc 2>/dev/null || echo 2)
 packages_build=(g++ cmake ninja-build ccache libtbb-dev libsqlite3-dev rapidjson-dev libxxhash-dev libcurl4-openssl-dev libssl-dev
     libpq-dev libhowardhinnant-date-dev prometheus-cpp-dev tzdata)
 packages_bank=(libcli11-dev libspdlog-dev)
-packages_tests=(libgtest-dev sqlite3 postgresql clang-14 libclang-rt-14-dev clang-format-14 spin)
+packages_tests=(libgtest-dev sqlite3 postgresql clang-14 libclang-rt-14-dev clang-format-14 spin libboost-dev chromium)
 # Node often comes from elsewhere, as one package with npm in it, which Debian's npm does not go with.
 command -v node >/dev/null || packages_tests+=(nodejs)
 command -v npm >/dev/null || packages_tests+=(npm)

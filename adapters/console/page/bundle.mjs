@@ -30,18 +30,39 @@ for (const file of bundled.outputFiles) {
     files.push({path: isScript ? '/page.js' : '/page.css', type, bytes: Buffer.from(file.contents)});
 }
 
-let text = '// Made by adapters/console/page/bundle.mjs.\n#include "serve/page.h"\n\nnamespace varve::console::serve {\n\nnamespace {\n\n';
-files.forEach((file, i) => {
+const bytes = files.map((file, i) => {
     // Signed, as char may be.
     const numbers = Array.from(file.bytes, (byte) => (byte > 127 ? byte - 256 : byte));
-    text += `constexpr signed char page_file_${i}[] = {`;
-    for (let at = 0; at < numbers.length; at += 40) text += '\n    ' + numbers.slice(at, at + 40).join(',') + ',';
-    text += '};\n';
+    const lines = [];
+    for (let at = 0; at < numbers.length; at += 40) lines.push('    ' + numbers.slice(at, at + 40).join(',') + ',\n');
+    return `constexpr signed char page_file_${i}[] = {\n${lines.join('')}};\n`;
 });
-text += '\n}  // namespace\n\nstd::span<const PageFile> page_files() {\n    static const PageFile files[] = {\n';
-files.forEach((file, i) => {
-    const bytes = `reinterpret_cast<const char*>(page_file_${i}), sizeof page_file_${i}`;
-    text += `        {"${file.path}", "${file.type}", {${bytes}}},\n`;
+const table = files.map((file, i) => {
+    const view = `{reinterpret_cast<const char*>(page_file_${i}), sizeof page_file_${i}}`;
+    return `        {"${file.path}", "${file.type}", ${view}},\n`;
 });
-text += '    };\n    return files;\n}\n\nstd::string_view why_no_page() {\n    return {};\n}\n\n}  // namespace varve::console::serve\n';
-writeFileSync(output, text);
+writeFileSync(
+    output,
+    `// Made by adapters/console/page/bundle.mjs.
+#include "serve/page.h"
+
+namespace varve::console::serve {
+
+namespace {
+
+${bytes.join('')}
+}  // namespace
+
+std::span<const PageFile> page_files() {
+    static const PageFile files[] = {
+${table.join('')}    };
+    return files;
+}
+
+std::string_view why_no_page() {
+    return {};
+}
+
+}  // namespace varve::console::serve
+`,
+);

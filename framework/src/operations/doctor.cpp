@@ -154,7 +154,7 @@ class Doctor {
         add(Health::sick,
             counted(stuck, "transaction has", "transactions have") +
                 " been dead for more than a minute, the first is " + oldest,
-            "let an application with ApplicationOptions::sweep run, or use: varve transactions --settle");
+            "let an application with ApplicationOptions::sweep run, or use: varve transactions settle");
     }
 
     void order() {

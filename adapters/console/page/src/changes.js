@@ -18,7 +18,9 @@ export function leavesOf(value, path = '', found = new Map()) {
 /** `events`: in their order, up to this one. */
 export function changesOf(event, events) {
     const before = events.findLast(
-        (one) => one.type === event.type && (one.version < event.version || (one.version === event.version && one.index < event.index)),
+        (one) =>
+            one.type === event.type &&
+            (one.version < event.version || (one.version === event.version && one.index < event.index)),
     );
     const was = before ? leavesOf(before.data) : new Map();
     const is = leavesOf(event.data);

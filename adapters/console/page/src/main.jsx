@@ -106,7 +106,9 @@ function Page() {
             <header class="top">
                 <div class="name">
                     {about?.program ?? 'varve'}
-                    <span>{about ? `${about.store}, ${about.writes ? 'may change the store' : 'read only'}` : ' '}</span>
+                    <span>
+                        {about ? `${about.store}, ${about.writes ? 'may change the store' : 'read only'}` : ' '}
+                    </span>
                 </div>
                 <nav aria-label="Views">
                     <ul>
@@ -120,7 +122,7 @@ function Page() {
                     </ul>
                 </nav>
             </header>
-            <main ref={main} tabindex="-1">
+            <main id="main" ref={main} tabindex="-1">
                 <Failure error={watched.error} />
                 <View key={where.view.path + where.name} name={where.name} query={where.query} about={about} />
             </main>

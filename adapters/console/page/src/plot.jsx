@@ -1,10 +1,14 @@
 import {useEffect, useRef} from 'preact/hooks';
 import uPlot from 'uplot';
+import {counted} from './api.js';
 
 const colours = {
     light: ['#1f5f8b', '#a8561a', '#2a6b3c', '#7a3f86', '#a92a24', '#5d6324'],
     dark: ['#85bbe0', '#e5a36c', '#86c795', '#c99bd4', '#f0918a', '#c3c977'],
 };
+
+const seconds_min = 60;
+const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19);
 
 /** Lines over time: `data` is [seconds, values of the first, …]. */
 export function Plot({label, names, data}) {
@@ -27,13 +31,31 @@ export function Plot({label, names, data}) {
                 {
                     width: place.current.clientWidth || 300,
                     height: 200,
-                    axes: [axis, {...axis, size: 64}],
-                    scales: {y: {range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1]}},
+                    axes: [
+                        {
+                            ...axis,
+                            space: 80,
+                            incrs: [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800],
+                            values: (_, at) => at.map(clock),
+                        },
+                        {...axis, size: 64},
+                    ],
+                    // A minute at least: the first two points would be an axis of milliseconds.
+                    scales: {
+                        x: {range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - seconds_min), high ?? 0]},
+                        y: {range: (_, low, high) => [0, Math.max(high ?? 0, 1) * 1.1]},
+                    },
                     cursor: {points: {size: 6}},
                     legend: {live: true},
                     series: [
-                        {value: '{HH}:{mm}:{ss}'},
-                        ...names.map((name, i) => ({label: name, stroke: colour[i % colour.length], width: 1.5, points: {show: false}})),
+                        {label: 'UTC', value: (_, at) => (at === null ? '–' : clock(at))},
+                        ...names.map((name, i) => ({
+                            label: name,
+                            stroke: colour[i % colour.length],
+                            width: 1.5,
+                            points: {show: false},
+                            value: (_, value) => (value === null ? '–' : counted(value)),
+                        })),
                     ],
                 },
                 data,

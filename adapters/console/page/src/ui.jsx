@@ -82,7 +82,11 @@ export function Act({label, what, path, body, then}) {
         setBusy(true);
         try {
             const answer = await post('/api/' + path, {confirm: path.split('/').pop(), ...body});
-            setSaid(answer.message ?? (answer.settled.map((one) => `${one.transaction} is ${one.verdict}`).join('; ') || 'There was nothing to settle.'));
+            setSaid(
+                answer.message ??
+                    (answer.settled.map((one) => `${one.transaction} is ${one.verdict}`).join('; ') ||
+                        'There was nothing to settle.'),
+            );
             then();
         } catch (error) {
             setSaid(error.message);

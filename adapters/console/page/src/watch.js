@@ -7,7 +7,7 @@ const seconds_between = 2;
 export const watched = {
     about: undefined,
     error: undefined,
-    rates: [[], []], // seconds, commits a second
+    rates: [[], []], // seconds, writes of slots a second
     lags: new Map(), // by follower: [seconds, behind]
     times: [],
     followers: undefined,
@@ -32,7 +32,8 @@ function note(about, followers) {
         watched.lags.get(name).push(one.end - one.position);
     }
     for (const line of watched.lags.values()) if (line.length < watched.times.length) line.push(null);
-    for (const line of [...watched.rates, watched.times, ...watched.lags.values()]) if (line.length > points_max) line.shift();
+    for (const line of [...watched.rates, watched.times, ...watched.lags.values()])
+        if (line.length > points_max) line.shift();
 }
 
 export function nameOf(follower) {

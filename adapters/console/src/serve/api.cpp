@@ -297,7 +297,7 @@ std::string Api::streams(const Query& query) {
         lister_.page({.prefix = text_in(query, "prefix"),
                       .after = text_in(query, "after"),
                       .limit = number(query, "limit", {.otherwise = 100, .first = 1, .last = 1000}),
-                      .patience = std::chrono::milliseconds{500}});
+                      .patience = std::chrono::milliseconds{100}});
     StreamsReport report{
         .streams = {}, .more = page.has_more, .complete = page.is_complete, .position = page.position, .end = page.end};
     for (const ListedStream& one : page.streams) report.streams.push_back({one.name, one.since});

@@ -44,10 +44,11 @@ struct Shared {
     bool hand_over(Work work) {
         if (queued >= limits.queue) return false;
         ++queued;
-        // Whoever waits for a worker keeps the server from ending.
+        // Whoever waits for a worker keeps the server from ending. What the work holds, a connection, goes in the I/O
+        // thread.
         net::post(*workers, [this, work = std::move(work), busy = net::make_work_guard(io)]() mutable {
             auto then = work();
-            net::post(io, [this, then = std::move(then)]() mutable {
+            net::post(io, [this, then = std::move(then), work = std::move(work)]() mutable {
                 --queued;
                 then();
             });

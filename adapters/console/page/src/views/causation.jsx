@@ -47,7 +47,8 @@ function Node({node}) {
                     <a class="mono" href={streamLink(event.stream, event.version)}>
                         {event.stream} {event.version}
                     </a>{' '}
-                    <span class="soft">{shownTime(event.time)}</span> <code class="soft">{JSON.stringify(event.data).slice(0, 160)}</code>
+                    <span class="soft">{shownTime(event.time)}</span>{' '}
+                    <code class="soft">{JSON.stringify(event.data).slice(0, 160)}</code>
                 </>
             ) : (
                 <span class="mono">{node.name}</span>
@@ -117,10 +118,22 @@ export function Causation({name}) {
             <Head title="Causation" />
             <form class="bar" role="search" onSubmit={search}>
                 <label for="correlation">Correlation id</label>
-                <input id="correlation" name="correlation" type="search" autocomplete="off" spellcheck={false} defaultValue={name} required />
+                <input
+                    id="correlation"
+                    name="correlation"
+                    type="search"
+                    autocomplete="off"
+                    spellcheck={false}
+                    defaultValue={name}
+                    required
+                />
                 <button type="submit">Show</button>
             </form>
-            {name ? <Conversation key={name} id={name} /> : <p class="soft">Events of one conversation, each below the one that has led to it.</p>}
+            {name ? (
+                <Conversation key={name} id={name} />
+            ) : (
+                <p class="soft">Events of one conversation, each below the one that has led to it.</p>
+            )}
         </>
     );
 }

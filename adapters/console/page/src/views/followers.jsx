@@ -4,8 +4,7 @@ import {Act, Failure, Head, State, Table, useAsked} from '../ui.jsx';
 import {lookNow, nameOf, watched} from '../watch.js';
 
 const delivery = '$deliver-';
-const healthOf = (one) =>
-    one.state === 'stopped' || one.parked > 0 ? 'sick' : one.state === 'nobody has it' ? 'odd' : one.state === 'up to date' ? 'well' : '';
+const health = {stopped: 'sick', 'nobody has it': 'odd', 'up to date': 'well'};
 
 function Acts({one, about, isBuilding}) {
     const act = (label, name, what) => (
@@ -19,29 +18,46 @@ function Acts({one, about, isBuilding}) {
             {!isRebuild && !isBuilding && !one.name.startsWith('$') && one.partition === 1
                 ? act('Rebuild', 'rebuild', `have the rows of ${one.name} made anew beside those that are read`)
                 : null}
-            {one.parked > 0 && about.code.includes(one.name) ? act('Retry', 'retry', `take up again, here and now, what ${one.name} has set aside`) : null}
+            {one.parked > 0 && about.code.includes(one.name)
+                ? act('Retry', 'retry', `take up again, here and now, what ${one.name} has set aside`)
+                : null}
         </div>
     );
 }
 
 export function FollowerTable({followers, about, label}) {
-    const columns = ['name', 'state', {name: 'behind', number: true}, {name: 'lag', number: true}, {name: 'taken', number: true}, {name: 'aside', number: true}];
+    const columns = [
+        'name',
+        'state',
+        {name: 'behind', number: true},
+        {name: 'lag', number: true},
+        {name: 'taken', number: true},
+        {name: 'aside', number: true},
+    ];
     return (
         <Table label={label} columns={[...columns, 'error', ...(about?.writes ? ['acts'] : [])]}>
             {followers.map((one) => (
                 <tr key={nameOf(one)}>
                     <td>{nameOf(one)}</td>
                     <td>
-                        <State is={healthOf(one)}>{one.state}</State>
+                        <State is={health[one.state] ?? ''}>{one.state}</State>
                     </td>
                     <td class="number">{counted(one.end - one.position)}</td>
-                    <td class="number">{one.end > one.position && one.lag_seconds !== undefined ? shownSeconds(one.lag_seconds) : ''}</td>
+                    <td class="number">
+                        {one.end > one.position && one.lag_seconds !== undefined ? shownSeconds(one.lag_seconds) : ''}
+                    </td>
                     <td class="number">{counted(one.events)}</td>
-                    <td class="number">{counted(one.parked)}</td>
+                    <td class="number">{one.parked > 0 ? <State is="sick">{counted(one.parked)}</State> : 0}</td>
                     <td class={one.error ? 'wrap' : undefined}>{one.error}</td>
                     {about?.writes ? (
                         <td>
-                            <Acts one={one} about={about} isBuilding={followers.some((other) => other.name === one.name && other.state.startsWith('rebuilt'))} />
+                            <Acts
+                                one={one}
+                                about={about}
+                                isBuilding={followers.some(
+                                    (other) => other.name === one.name && other.state.startsWith('rebuilt'),
+                                )}
+                            />
                         </td>
                     ) : null}
                 </tr>
@@ -57,7 +73,10 @@ export function Parked({of}) {
         <>
             <Failure error={error} />
             {parked?.length ? (
-                <Table label="Set aside" columns={['follower', 'stream', {name: 'version', number: true}, 'type', 'since (UTC)', 'error']}>
+                <Table
+                    label="Set aside"
+                    columns={['follower', 'stream', {name: 'version', number: true}, 'type', 'since (UTC)', 'error']}
+                >
                     {parked.map((one) => (
                         <tr>
                             <td>{one.follower}</td>
@@ -87,9 +106,12 @@ export function Followers({about}) {
             {followers?.length ? (
                 <>
                     <FollowerTable label="Followers" followers={followers} about={about} />
-                    <h2>Behind, in slots, since this page was opened</h2>
+                    <h2>Behind, in writes of slots, since this page was opened</h2>
                     <Plot
-                        label={'How far behind they are: ' + followers.map((one) => `${nameOf(one)} ${one.end - one.position}`).join(', ')}
+                        label={
+                            'How far behind they are: ' +
+                            followers.map((one) => `${nameOf(one)} ${one.end - one.position}`).join(', ')
+                        }
                         names={names}
                         data={[[...watched.times], ...names.map((name) => [...watched.lags.get(name)])]}
                     />

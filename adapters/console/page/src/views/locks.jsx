@@ -15,13 +15,24 @@ export function Locks({about}) {
     return (
         <>
             <Head title="Locks" />
-            <p class="soft">Users’ locks, and the framework’s own, whose names begin with $. A hot aggregate shows as a queue for its lock.</p>
+            <p class="soft">
+                Users’ locks, and the framework’s own, whose names begin with $. A hot aggregate shows as a queue for
+                its lock.
+            </p>
             <Failure error={error} />
             {value?.locks.length === 0 ? <p>Nobody holds a lock or waits for one.</p> : null}
             {value?.locks.length ? (
                 <Table
                     label="Locks"
-                    columns={['lock', 'is', 'owner', {name: 'ticket', number: true}, {name: 'fence', number: true}, 'expires', ...(about?.writes ? ['acts'] : [])]}
+                    columns={[
+                        'lock',
+                        'is',
+                        'owner',
+                        {name: 'ticket', number: true},
+                        {name: 'fence', number: true},
+                        'expires',
+                        ...(about?.writes ? ['acts'] : []),
+                    ]}
                 >
                     {value.locks.flatMap((lock) => [
                         <tr key={lock.lock}>
@@ -31,7 +42,9 @@ export function Locks({about}) {
                             <td class="number">{lock.owner ? lock.ticket : ''}</td>
                             <td class="number">{lock.fence}</td>
                             <td>{lock.expires ? 'in ' + shownSeconds(secondsBetween(value.now, lock.expires)) : ''}</td>
-                            {about?.writes ? <td>{lock.owner ? evict(lock.lock, lock.ticket, `the lock ${lock.lock}`) : null}</td> : null}
+                            {about?.writes ? (
+                                <td>{lock.owner ? evict(lock.lock, lock.ticket, `the lock ${lock.lock}`) : null}</td>
+                            ) : null}
                         </tr>,
                         ...lock.queue.map((one, i) => (
                             <tr key={lock.lock + one.ticket}>
@@ -41,7 +54,9 @@ export function Locks({about}) {
                                 <td class="number">{one.ticket}</td>
                                 <td />
                                 <td>in {shownSeconds(secondsBetween(value.now, one.expires))}</td>
-                                {about?.writes ? <td>{evict(lock.lock, one.ticket, `the place in the queue of ${lock.lock}`)}</td> : null}
+                                {about?.writes ? (
+                                    <td>{evict(lock.lock, one.ticket, `the place in the queue of ${lock.lock}`)}</td>
+                                ) : null}
                             </tr>
                         )),
                     ])}

@@ -13,11 +13,11 @@ export function Overview({about}) {
             <Head title="Overview" />
             <dl class="facts">
                 <div>
-                    <dt>Slots written</dt>
+                    <dt>Writes of slots</dt>
                     <dd>{about?.position === undefined ? '–' : counted(about.position)}</dd>
                 </div>
                 <div>
-                    <dt>Slots a second</dt>
+                    <dt>Writes a second</dt>
                     <dd>{rates.length ? rates.at(-1).toFixed(rates.at(-1) < 10 ? 1 : 0) : '–'}</dd>
                 </div>
                 <div>
@@ -29,10 +29,10 @@ export function Overview({about}) {
                     <dd>{behind ?? '–'}</dd>
                 </div>
             </dl>
-            <h2>Written since this page was opened</h2>
+            <h2>Writes a second, since this page was opened</h2>
             <Plot
-                label={`Slots written a second, now ${rates.length ? Math.round(rates.at(-1)) : 'not known'}`}
-                names={['slots/s']}
+                label={`Writes of slots a second, now ${rates.length ? Math.round(rates.at(-1)) : 'not known'}`}
+                names={['writes/s']}
                 data={[[...watched.rates[0]], [...rates]]}
             />
             <h2>Doctor</h2>

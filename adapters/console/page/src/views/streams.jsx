@@ -25,13 +25,21 @@ export function Streams() {
             <Head title="Streams" />
             <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
                 <label for="prefix">Name begins with</label>
-                <input id="prefix" type="search" autocomplete="off" spellcheck={false} value={prefix} onInput={search} placeholder="account-" />
+                <input
+                    id="prefix"
+                    type="search"
+                    autocomplete="off"
+                    spellcheck={false}
+                    value={prefix}
+                    onInput={search}
+                    placeholder="account-"
+                />
             </form>
             <Failure error={asked.error} />
             {value && !value.complete ? (
                 <p class="note" role="status">
-                    Streams that are not in the stored list are being looked for: {Math.floor((100 * value.position) / Math.max(1, value.end))}% of
-                    the events are read.
+                    Streams that are not in the stored list are being looked for:{' '}
+                    {Math.floor((100 * value.position) / Math.max(1, value.end))}% of the events are read.
                 </p>
             ) : null}
             {value ? (
@@ -54,10 +62,18 @@ export function Streams() {
                         ) : null}
                     </Table>
                     <div class="bar">
-                        <button type="button" disabled={pages.length === 1} onClick={() => setPages(pages.slice(0, -1))}>
+                        <button
+                            type="button"
+                            disabled={pages.length === 1}
+                            onClick={() => setPages(pages.slice(0, -1))}
+                        >
                             Previous
                         </button>
-                        <button type="button" disabled={!value.more} onClick={() => setPages([...pages, value.streams.at(-1).stream])}>
+                        <button
+                            type="button"
+                            disabled={!value.more}
+                            onClick={() => setPages([...pages, value.streams.at(-1).stream])}
+                        >
                             Next
                         </button>
                         <span class="soft">Page {pages.length}</span>
@@ -75,9 +91,9 @@ function usePieces(name, version, refresh) {
     const pieces = useRef(new Map());
     const [state, setState] = useState({head: undefined, error: undefined});
     const [, setRound] = useState(0);
+    const piece = version ? Math.floor((version - 1) / piece_size) : undefined;
     useEffect(() => {
         const abort = new AbortController();
-        const piece = version ? Math.floor((version - 1) / piece_size) : undefined;
         const load = async (at, needed) => {
             if (at < 0 || (pieces.current.has(at) && !needed)) return;
             const from = at * piece_size + 1;
@@ -86,7 +102,11 @@ function usePieces(name, version, refresh) {
             let head;
             // Large events come in several answers.
             do {
-                const value = await get('streams/' + encodeURIComponent(name), {from: next, limit: from + piece_size - next}, abort.signal);
+                const value = await get(
+                    'streams/' + encodeURIComponent(name),
+                    {from: next, limit: from + piece_size - next},
+                    abort.signal,
+                );
                 events.push(...value.events);
                 head = value.head;
                 next = value.next && value.next < from + piece_size ? value.next : 0;
@@ -97,7 +117,11 @@ function usePieces(name, version, refresh) {
         const go = async () => {
             try {
                 if (piece === undefined) {
-                    const value = await get('streams/' + encodeURIComponent(name), {order: 'newest', limit: 1}, abort.signal);
+                    const value = await get(
+                        'streams/' + encodeURIComponent(name),
+                        {order: 'newest', limit: 1},
+                        abort.signal,
+                    );
                     setState({head: value.head, error: undefined});
                     return;
                 }
@@ -110,8 +134,7 @@ function usePieces(name, version, refresh) {
         };
         go();
         return () => abort.abort();
-    }, [name, version && Math.floor((version - 1) / piece_size), refresh]);
-    const piece = version ? Math.floor((version - 1) / piece_size) : 0;
+    }, [name, piece, refresh]);
     return {
         ...state,
         isLoaded: pieces.current.has(piece),
@@ -140,9 +163,24 @@ export function Stream({name, query}) {
         setRefresh((n) => n + 1);
     };
     const here = known.events.filter((one) => one.version === version);
-    const around = useMemo(() => known.events.filter((one) => one.version > version - 60 && one.version < version + 40), [known.events, version]);
+    const around = useMemo(
+        () => known.events.filter((one) => one.version > version - 60 && one.version < version + 40),
+        [known.events, version],
+    );
+    const split = useRef();
+    useEffect(() => {
+        // Within its list alone: the page stays where it is.
+        const row = split.current?.querySelector("tr[aria-current='true']");
+        const list = row?.closest('.list');
+        if (list)
+            list.scrollTop +=
+                row.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 3;
+    }, [version, around.length]);
     const effects = useAsked(
-        async (signal) => (version ? get('streams/' + encodeURIComponent(name), {from: version, limit: 1, effects: 1}, signal) : undefined),
+        async (signal) =>
+            version
+                ? get('streams/' + encodeURIComponent(name), {from: version, limit: 1, effects: 1}, signal)
+                : undefined,
         [name, version],
     );
     return (
@@ -169,14 +207,23 @@ export function Stream({name, query}) {
                         value={version}
                         onInput={(event) => choose(Number(event.target.value))}
                     />
-                    <div class="split">
+                    <div class="split" ref={split}>
                         <section class="panel" aria-label="This version">
-                            {known.isLoaded ? here.map((event) => <Event event={event} events={known.events} />) : <p class="soft">Reading…</p>}
+                            {here.map((event) => (
+                                <Event key={event.id} event={event} events={known.events} />
+                            ))}
+                            {here.length === 0 ? (
+                                <p class="soft">{known.isLoaded ? 'This slot has no events.' : 'Reading…'}</p>
+                            ) : null}
                             <Effects effects={effects.value?.effects.filter((one) => one.version === version)} />
                         </section>
-                        <Table label="Versions around it" class="list" columns={[{name: 'version', number: true}, 'event', 'data']}>
+                        <Table
+                            label="Versions around it"
+                            class="list"
+                            columns={[{name: 'version', number: true}, 'event', 'data']}
+                        >
                             {around.map((event) => (
-                                <tr key={event.id} aria-selected={event.version === version}>
+                                <tr key={event.id} aria-current={event.version === version ? 'true' : undefined}>
                                     <td class="number">
                                         <button type="button" class="link" onClick={() => choose(event.version)}>
                                             {event.version}
@@ -205,7 +252,10 @@ function Event({event, events}) {
             </h2>
             <pre>{JSON.stringify(event.data, null, 2)}</pre>
             <h2>
-                What changed <span class="soft">{before ? `since the ${event.type} of version ${before.version}` : `: the first ${event.type} here`}</span>
+                What changed{' '}
+                <span class="soft">
+                    {before ? `since the ${event.type} of version ${before.version}` : `: the first ${event.type} here`}
+                </span>
             </h2>
             <dl class="pairs mono">
                 {fields.map(({path, was, is}) => (

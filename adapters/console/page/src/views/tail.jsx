@@ -46,11 +46,21 @@ export function Tail() {
             </Head>
             <div class="bar">
                 <label for="wanted">Stream or type has</label>
-                <input id="wanted" type="search" autocomplete="off" spellcheck={false} value={wanted} onInput={(event) => setWanted(event.target.value)} />
+                <input
+                    id="wanted"
+                    type="search"
+                    autocomplete="off"
+                    spellcheck={false}
+                    value={wanted}
+                    onInput={(event) => setWanted(event.target.value)}
+                />
                 <span class="soft">{counted(seen)} events seen, the newest first</span>
             </div>
             <Failure error={error} />
-            <Table label="Events as they are committed" columns={['time (UTC)', 'stream', {name: 'version', number: true}, 'event', 'data', 'correlation']}>
+            <Table
+                label="Events as they are committed"
+                columns={['time (UTC)', 'stream', {name: 'version', number: true}, 'event', 'data', 'correlation']}
+            >
                 {shown.map((event) => (
                     <tr key={event.id}>
                         <td>{shownTime(event.time)}</td>
@@ -62,7 +72,9 @@ export function Tail() {
                         <td class="mono cut">{JSON.stringify(event.data).slice(0, 160)}</td>
                         <td class="mono">
                             {event.metadata.correlation ? (
-                                <a href={correlationLink(event.metadata.correlation)}>{event.metadata.correlation.slice(0, 13)}…</a>
+                                <a href={correlationLink(event.metadata.correlation)}>
+                                    {event.metadata.correlation.slice(0, 13)}…
+                                </a>
                             ) : null}
                         </td>
                     </tr>

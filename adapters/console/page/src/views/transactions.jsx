@@ -17,6 +17,7 @@ function Slot({name, isPrimary}) {
 
 export function Transactions({about}) {
     const {value, error, again} = useAsked((signal) => get('transactions', {}, signal), [], 2);
+    const since = (time) => shownSeconds(Math.abs(secondsBetween(time, value.now)));
     const isOver = (one) => one.lease <= value.now;
     const dead = value?.transactions.filter(isOver).length ?? 0;
     return (
@@ -25,26 +26,30 @@ export function Transactions({about}) {
                 {about?.writes && dead > 0 ? (
                     <Act
                         label="Settle what is dead"
-                        what={`end the ${dead} transactions whose lease is over, and put into place or undo what they have left`}
+                        what={`end the ${dead} whose lease is over, and put into place or undo what they have left`}
                         path="transactions/settle"
                         body={{transaction: ''}}
                         then={again}
                     />
                 ) : null}
             </Head>
-            <p class="soft">Those that hold stored items now. The primary slot decides; the others are put into place, or undone, after it.</p>
+            <p class="soft">
+                Those that hold stored items now. The primary slot decides; the others are put into place, or undone,
+                after it.
+            </p>
             <Failure error={error} />
             {value?.transactions.length === 0 ? <p>No transaction has a claim on anything.</p> : null}
             {value?.transactions.map((one) => (
                 <section class="panel transaction" key={one.transaction} aria-label={'Transaction ' + one.transaction}>
                     <div class="head">
                         <div>
-                            <code>{one.transaction}</code> <State is={isOver(one) ? 'sick' : health[one.verdict]}>{one.verdict}</State>
+                            <code>{one.transaction}</code>{' '}
+                            <State is={isOver(one) ? 'sick' : health[one.verdict]}>{one.verdict}</State>
                         </div>
                         {about?.writes ? (
                             <Act
                                 label="Settle"
-                                what={`end the transaction ${one.transaction}, whether its owner lives or not, and clear what it has left`}
+                                what={`end ${one.transaction}, whether its owner lives or not, and clear what it has left`}
                                 path="transactions/settle"
                                 body={{transaction: one.transaction}}
                                 then={again}
@@ -52,10 +57,10 @@ export function Transactions({about}) {
                         ) : null}
                     </div>
                     <p class="soft">
-                        Began {shownTime(one.since)}, {shownSeconds(secondsBetween(one.since, value.now))} ago.{' '}
+                        Began {shownTime(one.since)}, {since(one.since)} ago.{' '}
                         {isOver(one)
-                            ? `Its lease is over for ${shownSeconds(secondsBetween(one.lease, value.now))}: its owner has died.`
-                            : `Its lease goes on for ${shownSeconds(secondsBetween(value.now, one.lease))}.`}
+                            ? `Its lease is over for ${since(one.lease)}: its owner has died.`
+                            : `Its lease goes on for ${since(one.lease)}.`}
                     </p>
                     <ul class="tree">
                         <li>
@@ -69,7 +74,9 @@ export function Transactions({about}) {
                                             <Slot name={claim} /> <span class="soft">claimed</span>
                                         </li>
                                     ))}
-                                {one.claims.length > 100 ? <li class="soft">and {one.claims.length - 100} more</li> : null}
+                                {one.claims.length > 100 ? (
+                                    <li class="soft">and {one.claims.length - 100} more</li>
+                                ) : null}
                             </ul>
                         </li>
                     </ul>

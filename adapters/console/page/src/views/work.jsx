@@ -8,12 +8,21 @@ const delivery = '$deliver-';
 export function Work({about}) {
     const {value, error, again} = useAsked((signal) => get('timers', {}, signal), [], 5);
     const deliveries = watched.followers?.filter((one) => one.name.startsWith(delivery));
-    const failed = [...new Set(value?.timers.filter((one) => one.error && about?.code.includes(one.follower)).map((one) => one.follower) ?? [])];
+    const failed = [
+        ...new Set(
+            value?.timers.filter((one) => one.error && about?.code.includes(one.follower)).map((one) => one.follower) ??
+                [],
+        ),
+    ];
     return (
         <>
             <Head title="Effects and timers" />
             <h2>Deliveries of effects</h2>
-            {deliveries?.length ? <FollowerTable label="Deliveries" followers={deliveries} about={about} /> : <p class="soft">Nobody delivers effects.</p>}
+            {deliveries?.length ? (
+                <FollowerTable label="Deliveries" followers={deliveries} about={about} />
+            ) : (
+                <p class="soft">Nobody delivers effects.</p>
+            )}
             <h2>Effects that are set aside</h2>
             <Parked of={(name) => name.startsWith(delivery)} />
             <h2>Timers</h2>
@@ -32,7 +41,10 @@ export function Work({about}) {
                   ))
                 : null}
             {value?.timers.length ? (
-                <Table label="Timers" columns={['due (UTC)', 'is', 'for', 'type', 'error', ...(about?.writes ? ['acts'] : [])]}>
+                <Table
+                    label="Timers"
+                    columns={['due (UTC)', 'is', 'for', 'type', 'error', ...(about?.writes ? ['acts'] : [])]}
+                >
                     {value.timers.map((one) => {
                         const left = secondsBetween(value.now, one.due);
                         return (
@@ -40,7 +52,11 @@ export function Work({about}) {
                                 <td>{shownTime(one.due)}</td>
                                 <td>
                                     <State is={one.error ? 'sick' : left < -60 ? 'odd' : ''}>
-                                        {one.error ? 'failed' : left > 0 ? 'in ' + shownSeconds(left) : 'late by ' + shownSeconds(-left)}
+                                        {one.error
+                                            ? 'failed'
+                                            : left > 0
+                                              ? 'in ' + shownSeconds(left)
+                                              : 'late by ' + shownSeconds(-left)}
                                     </State>
                                 </td>
                                 <td>
@@ -50,7 +66,13 @@ export function Work({about}) {
                                 <td class={one.error ? 'wrap' : undefined}>{one.error}</td>
                                 {about?.writes ? (
                                     <td>
-                                        <Act label="Drop" what={`give up the timer ${one.id} for ever`} path="timers/drop" body={{name: one.id}} then={again} />
+                                        <Act
+                                            label="Drop"
+                                            what={`give up the timer ${one.id} for ever`}
+                                            path="timers/drop"
+                                            body={{name: one.id}}
+                                            then={again}
+                                        />
                                     </td>
                                 ) : null}
                             </tr>
