@@ -13,6 +13,12 @@ export function whenNoToken(tell) {
     onNoToken = tell;
 }
 
+/** Numbers that JavaScript has no value for, as 64-bit ids, are kept as they are written, where the browser can. */
+function exactly(_, value, context) {
+    const isInexact = typeof value === 'number' && context?.source !== undefined && String(value) !== context.source;
+    return isInexact && JSON.rawJSON ? JSON.rawJSON(context.source) : value;
+}
+
 async function ask(path, options) {
     let response;
     try {
@@ -25,7 +31,7 @@ async function ask(path, options) {
     const text = await response.text();
     let value;
     try {
-        value = JSON.parse(text);
+        value = JSON.parse(text, exactly);
     } catch {
         throw new Refused(response.status, 'unreadable', 'The server has said something that is no JSON.');
     }

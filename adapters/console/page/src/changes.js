@@ -4,7 +4,8 @@
 /** Its leaves by path: {"transfer.id": "…", "lines[0].cents": 3}. */
 export function leavesOf(value, path = '', found = new Map()) {
     if (found.size > 500) return found;
-    if (value !== null && typeof value === 'object' && Object.keys(value).length > 0) {
+    const isNumber = JSON.isRawJSON?.(value) ?? false;
+    if (!isNumber && value !== null && typeof value === 'object' && Object.keys(value).length > 0) {
         for (const [name, inner] of Object.entries(value)) {
             const step = Array.isArray(value) ? `[${name}]` : path ? '.' + name : name;
             leavesOf(inner, path + step, found);

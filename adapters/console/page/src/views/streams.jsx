@@ -177,10 +177,12 @@ export function Stream({name, query}) {
                 row.getBoundingClientRect().top - list.getBoundingClientRect().top - list.clientHeight / 3;
     }, [version, around.length]);
     const effects = useAsked(
-        async (signal) =>
-            version
-                ? get('streams/' + encodeURIComponent(name), {from: version, limit: 1, effects: 1}, signal)
-                : undefined,
+        async (signal) => {
+            // Who moves the slider does not stay at each version.
+            await new Promise((done) => setTimeout(done, 80));
+            if (!version || signal.aborted) return undefined;
+            return get('streams/' + encodeURIComponent(name), {from: version, limit: 1, effects: 1}, signal);
+        },
         [name, version],
     );
     return (

@@ -110,9 +110,10 @@ int run(const std::string& url, std::size_t streams) {
         .value();
     bank.execute<Account>("bob", Deposit{13}).value();
     bank.execute<Account>("carol", Deposit{1}).value();
-    (void)bank.events().append("evil-</script><script>window.hacked=1</script>",
-                               {{"<b>Bold</b>", 1, R"({"text":"<script>window.hacked = 1</script>"})"}},
-                               Expected::none());
+    (void)bank.events().append(
+        "evil-</script><script>window.hacked=1</script>",
+        {{"<b>Bold</b>", 1, R"({"text":"<script>window.hacked = 1</script>","id":9007199254740993})"}},
+        Expected::none());
     talk(bank.events());
     schedule<Account>(bank, "alice", Deposit{1}, bank.runtime().clock.get().now() + 24h);
     bank.follow<Account>(SumUp{}, {.on_poison = FollowOptions::OnPoison::park});
