@@ -294,7 +294,7 @@ try {
         const times = clicks.filter((one) => one.what === what).map((one) => one.ms);
         const fastest = Math.min(...times);
         console.log(`${what}: ${times.map((ms) => Math.round(ms)).join(', ')} ms`);
-// What writes has to wait for others who write.
+        // What writes has to wait for others who write.
         check(what === 'settling' || fastest < click_ms_max, `${what} takes ${Math.round(fastest)} ms`);
     }
 } catch (error) {
