@@ -291,13 +291,26 @@ TEST(StoreConformance, a_change_that_appears_after_a_later_one_is_found_out) {
 
 TEST(StoreConformance, an_atomic_batch_that_shows_in_parts_is_found_out) {
     struct Store : RightStore {
+        std::vector<std::optional<Item>> read(std::span<const Key> keys) override {
+            auto items = inner().read(keys);
+            ++looks;
+            return items;
+        }
+        Page query(const Query& query) override {
+            Page page = inner().query(query);
+            ++looks;
+            return page;
+        }
         AtomicAnswer write_atomically(std::span<const Write> writes) override {
             for (const Write& one : writes) {
                 (void)inner().write({&one, 1});
-                for (int i = 0; i < 100; ++i) std::this_thread::yield();
+                // Somebody looks in between, unless nobody does.
+                const int before = looks;
+                for (int i = 0; i < 10'000 && looks == before; ++i) std::this_thread::yield();
             }
             return Applied{};
         }
+        std::atomic<int> looks = 0;
     };
     EXPECT_TRUE(fails<Store>("who_has_seen_a_part_of_an_atomic_batch_sees_all_of_it"));
 }

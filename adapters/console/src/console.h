@@ -34,8 +34,8 @@ class Console {
     /// The store at `url`, opened once: for reading only, unless writes are allowed. Errors: ConfigError for a store
     /// that is not there or holds nothing of varve's.
     Application& application();
-    /// The store alone, where no application is needed, or may not be: to be read, or to be written to. As application()
-    /// and to_write(); a store to be filled need not be there.
+    /// The store alone, where no application is needed, or may not be: to be read, or to be written to. As
+    /// application() and to_write(); a store to be filled need not be there.
     std::shared_ptr<store::ItemStore> store_to_read() const;
     std::shared_ptr<store::ItemStore> store_to_fill(const std::string& what_happens) const;
     /// For who is about to write elsewhere; as to_write().
