@@ -6,6 +6,7 @@
 #include <varve/commands/follower_status.h>
 #include <varve/commands/stream_list.h>
 #include <varve/locks/locks.h>
+#include <varve/testing/passing_store.h>
 
 namespace varve::operations {
 namespace {
@@ -511,6 +512,30 @@ TEST_F(Check, ends_when_it_is_stopped_or_has_found_enough_and_says_so) {
     EXPECT_EQ(calls, 1u);
     EXPECT_FALSE(report.is_complete);
     EXPECT_FALSE(report.holds());
+}
+
+TEST(CheckOfSpoiltStore, an_item_that_the_store_itself_cannot_read_is_a_finding) {
+    /// As if somebody had spoilt a stored item: no page that has it can be read.
+    struct Spoilt final : testing::PassingStore {
+        using PassingStore::PassingStore;
+        store::Page scan(const store::Scan& scan) override {
+            if (scan.table == "events" && is_spoilt) throw CorruptionError("events/account-alice/1 is damaged");
+            return inner().scan(scan);
+        }
+        bool is_spoilt = false;
+    };
+    const auto store = std::make_shared<Spoilt>(open("memory:"));
+    ApplicationOptions options;
+    options.sweep = false;
+    Application bank{store, options};
+    bank.execute<Account>("alice", Deposit{1}).value();
+    store->is_spoilt = true;
+    const CheckReport report = check(bank);
+    ASSERT_EQ(report.findings.size(), 1u);
+    EXPECT_EQ(report.findings[0].rule, "unreadable");
+    EXPECT_EQ(report.findings[0].what, "events/account-alice/1 is damaged");
+    EXPECT_FALSE(report.is_complete);
+    EXPECT_EQ(report.not_checked.size(), 1u);
 }
 
 }  // namespace

@@ -101,6 +101,32 @@ struct CopyOf : ::testing::Test {
     }
 };
 
+bool has_begun_with_the_rest(store::ItemStore& target) {
+    const store::Key mark{"varve", "import"};
+    if (!target.has_table({.name = "varve", .partition_attribute = "name"})) return false;
+    const std::optional<store::Item> item = target.read({&mark, 1}).front();
+    return item && item->contains("rest");
+}
+
+TEST_F(CopyOf, of_two_runs_the_one_that_began_earlier_writes_no_more) {
+    for (const char* kind : {"memory", "log"}) {
+        SCOPED_TRACE(kind);
+        source = AStore{"memory"};
+        for (const char* id : {"a", "b"}) write(id);
+        AStore target{kind};
+        bool is_complete = false;
+        const auto overtake = [&] {
+            is_complete = copy_store(*source.store, *target.store).moved.is_complete;
+            Application{target.store, options()}.execute<Till>("new", Pay{"ada", 1}).value();
+            return true;
+        };
+        EXPECT_THROW(copy_store(*source.store, *target.store, {.finish = overtake}), ConflictError);
+        EXPECT_TRUE(is_complete);
+        Application app{target.store, options()};
+        EXPECT_EQ(app.load<Till>("new").version, 1) << "what was made in the new store is gone";
+    }
+}
+
 TEST_F(CopyOf, whoever_is_killed_at_whatever_request_goes_on_though_all_has_changed_meanwhile) {
     struct Kind {
         const char* name;
@@ -139,7 +165,13 @@ TEST_F(CopyOf, whoever_is_killed_at_whatever_request_goes_on_though_all_has_chan
             erase("b");
             write("a2");
             write("d");
-            ASSERT_TRUE(copy_store(*source.store, *heir, {.runtime = {.clock = world.clock}}).moved.is_complete);
+            const CopyOptions once_more{.runtime = {.clock = world.clock}};
+            if (has_begun_with_the_rest(*memory) && heir->capabilities().ordered_changes) {
+                // What was written since would get places behind what is no slot.
+                ASSERT_THROW(copy_store(*source.store, *heir, once_more), ConflictError);
+                continue;
+            }
+            ASSERT_TRUE(copy_store(*source.store, *heir, once_more).moved.is_complete);
             ASSERT_EQ(sections(exported(*heir)), sections(exported(*source.store)));
         }
     }
@@ -156,8 +188,10 @@ TEST_F(CopyOf, whoever_writes_after_the_end_is_found_and_nothing_is_opened) {
     EXPECT_THROW(copy_store(*source.store, *target.store, {.progress = write_late}), ConflictError);
     EXPECT_TRUE(has_written);
     EXPECT_THROW((Application{target.store, options()}), ConfigError);
-    EXPECT_TRUE(copy_store(*source.store, *target.store).moved.is_complete);
-    EXPECT_EQ(sections(exported(*target.store)), sections(exported(*source.store)));
+    EXPECT_THROW(copy_store(*source.store, *target.store), ConflictError) << "followers would be at other places";
+    AStore another{"memory"};
+    EXPECT_TRUE(copy_store(*source.store, *another.store).moved.is_complete);
+    EXPECT_EQ(sections(exported(*another.store)), sections(exported(*source.store)));
 }
 
 TEST_F(CopyOf, what_differs_is_named_and_nothing_is_opened) {

@@ -18,7 +18,9 @@
 #include <utility>
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h>
 #include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 namespace varve::console {
@@ -82,8 +84,13 @@ class WholeFile {
     explicit WholeFile(std::string path) : path_(std::move(path)), part_(path_ + ".part") {
         if (std::filesystem::exists(path_))
             throw ConfigError("there is a file " + path_ + " already; give another name");
-        out.open(part_, std::ios::binary | std::ios::trunc);
-        if (!out) throw ConfigError("the file " + part_ + " cannot be written: " + std::strerror(errno));
+        const int made = ::open(part_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (made < 0) {
+            throw ConfigError("the file " + part_ + " cannot be made: " + std::strerror(errno) +
+                              (errno == EEXIST ? "; an export that was killed has left it: remove it" : ""));
+        }
+        ::close(made);
+        out.open(part_, std::ios::binary);
     }
     ~WholeFile() {
         if (!is_whole_) std::remove(part_.c_str());
@@ -93,7 +100,8 @@ class WholeFile {
 
     void end() {
         out.close();
-        if (!out || std::rename(part_.c_str(), path_.c_str()) != 0)
+        const std::string folder = std::filesystem::absolute(path_).parent_path().string();
+        if (!out || !is_flushed(part_) || std::rename(part_.c_str(), path_.c_str()) != 0 || !is_flushed(folder))
             throw OutputFailed("the export cannot be written to " + path_ + ": " + std::strerror(errno));
         is_whole_ = true;
     }
@@ -101,6 +109,14 @@ class WholeFile {
     std::ofstream out;
 
   private:
+    static bool is_flushed(const std::string& path) {
+        const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (opened < 0) return false;
+        const bool is_done = ::fsync(opened) == 0;
+        ::close(opened);
+        return is_done;
+    }
+
     const std::string path_;
     const std::string part_;
     bool is_whole_ = false;
@@ -139,6 +155,7 @@ int copy_to(Console& console, const std::string& target, bool has_ended) {
         if (has_ended) return true;
         if (!std::exchange(is_told, true)) {
             progress.end();
+            tcflush(STDIN_FILENO, TCIFLUSH);  // what was typed before is no answer
             std::fprintf(stderr,
                          "All that there is has been copied, and what comes is copied, too. Stop the programs that "
                          "write, then press Enter.\n");

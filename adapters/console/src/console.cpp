@@ -130,7 +130,7 @@ int run(int argc, char** argv, const Program& program) {
     app.name(program.name);
     app.footer(
         "Exit codes: 0 done, or well; 1 not done, or something is wrong; 2 usage or configuration;\n"
-        "            3 the store failed and nothing was done; 4 in doubt, nobody knows whether it was done;\n"
+        "            3 failed, what was done before stays; 4 in doubt, nobody knows whether it was done;\n"
         "            5 done, but standard output did not take the result.\n"
         "Begin with: " +
         program.name + " doctor --store sqlite:bank.db");

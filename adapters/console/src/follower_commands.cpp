@@ -96,7 +96,8 @@ int take_up(Console& console, Followed kind, const std::string& of) {
     if (console.json) {
         print_json(report);
     } else {
-        print_line(shown(static_cast<std::int64_t>(report.taken_up)) + " streams are taken up again, " +
+        print_line(shown(static_cast<std::int64_t>(report.taken_up)) +
+                   (report.taken_up == 1 ? " stream is taken up again, " : " streams are taken up again, ") +
                    shown(static_cast<std::int64_t>(report.left)) + " stay aside");
     }
     return report.left == 0 ? done : not_done;

@@ -42,11 +42,8 @@ std::string new_session() {
 
 int serve_page(Console& console, Served& asked) {
     if (!asked.token_file.empty()) asked.access.token = serve::read_token(asked.token_file);
-    if (asked.access.token.empty() && !serve::is_loopback(asked.access.address)) {
-        // Before anybody listens there.
-        (void)serve::Guard{asked.access, asked.port, new_session()};
-    }
-    console.application();  // opened by one thread
+    (void)serve::Guard{asked.access, asked.port, new_session()};  // refuses what cannot be, before anybody listens
+    console.application();                                        // opened by one thread
     serve::Server server{asked.access.address, asked.port, {}};
     serve::Api api{console, serve::Guard{asked.access, server.port(), new_session()}};
     const bool is_ipv6 = asked.access.address.find(':') != std::string::npos;

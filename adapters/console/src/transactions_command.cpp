@@ -5,7 +5,8 @@
 #include <varve/operations/transactions.h>
 #include <varve/store/item.h>
 
-#include <algorithm>
+#include <cstdint>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -54,12 +55,19 @@ void print_settled(const Console& console, const std::string& id, const char* ve
 int settle_one(Console& console, const std::string& id) {
     Application& application =
         console.to_write("end the transaction " + id + ", whether its owner lives or not, and clear what it has left");
-    for (const OpenTransaction& one : operations::open_transactions(application)) {
-        if (one.id != id) continue;
-        const Verdict verdict = operations::settle(application, one);
-        if (verdict == Verdict::undecided)
-            throw UnavailableError("the store did not answer what would have ended it; ask again");
-        print_settled(console, id, name_of(verdict));
+    std::optional<Verdict> verdict;
+    for (bool is_there = true; is_there;) {  // a large one is found a thousand claims at a time
+        is_there = false;
+        for (const OpenTransaction& one : operations::open_transactions(application, SIZE_MAX)) {
+            if (one.id != id) continue;
+            is_there = true;
+            verdict = operations::settle(application, one);
+            if (verdict == Verdict::undecided)
+                throw UnavailableError("the store did not answer what would have ended it; ask again");
+        }
+    }
+    if (verdict) {
+        print_settled(console, id, name_of(*verdict));
         return done;
     }
     if (!console.json) print_line("there is no open transaction " + shown(id));
@@ -70,22 +78,13 @@ int settle_one(Console& console, const std::string& id) {
 int settle_all(Console& console) {
     Application& application = console.to_write(
         "put into place or undo what transactions have left whose owners are seen to stand still for a lease");
-    const std::vector<OpenTransaction> before = operations::open_transactions(application);
     const Duration patience = 3 * console.program.options.transactions.lease + std::chrono::seconds{1};
-    const bool is_clear = before.empty() || application.settle(patience);
-    const std::vector<OpenTransaction> after = operations::open_transactions(application);
-    std::size_t left = 0;
-    for (const OpenTransaction& one : before) {
-        if (std::ranges::find(after, one.id, &OpenTransaction::id) != after.end()) {
-            ++left;
-            continue;
-        }
-        const Verdict verdict = application.resolve(one.handle);
-        print_settled(console, one.id, name_of(verdict));
-    }
-    if (!console.json && before.empty()) print_line("no transaction has a claim on anything");
+    const std::vector<operations::SettledTransaction> settled = operations::settle_dead(application, patience);
+    for (const operations::SettledTransaction& one : settled) print_settled(console, one.id, name_of(one.verdict));
+    const std::size_t left = operations::open_transactions(application).size();
+    if (!console.json && settled.empty() && left == 0) print_line("no transaction has a claim on anything");
     if (!console.json && left > 0) print_line(shown(static_cast<std::int64_t>(left)) + " go on: their owners live");
-    return is_clear || left == 0 ? done : not_done;
+    return done;
 }
 
 }  // namespace

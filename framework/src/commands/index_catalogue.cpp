@@ -137,7 +137,7 @@ void IndexCatalogue::learn(const RowTable& table, Known known) {
     known_.insert_or_assign(std::string{table.type.name}, std::move(known));
 }
 
-void IndexCatalogue::meet(const RowTable& table) {
+bool IndexCatalogue::meet(const RowTable& table) {
     const Moment since = moment();
     const store::Key key = key_of(table);
     std::optional<store::Item> item = this->item(key, SteadyTime::max());
@@ -149,12 +149,13 @@ void IndexCatalogue::meet(const RowTable& table) {
         const store::Write write{key, store::Put{*item}, !store::item_exists()};
         store::WriteAnswer answer = store.write({&write, 1}).front();
         if (const auto* failure = std::get_if<Failure>(&answer)) {
-            // Who may not write writes no rows either, and reads what is there.
-            if (failure->kind != ErrorKind::read_only) raise_certain(*failure);  // the next one finds it
+            if (failure->kind == ErrorKind::read_only) return false;
+            raise_certain(*failure);  // the next one finds it
         }
         if (auto* refused = std::get_if<store::Refused>(&answer)) item = std::move(refused->current);
     }
     learn(table, {decode(key, stored_text(key, item)), since});
+    return true;
 }
 
 void IndexCatalogue::check_writer(const RowTable& table, SteadyTime until) {

@@ -43,7 +43,7 @@ class IndexCatalogue {
 
     /// Before the first row is read or written here. Of a table that is used for the first time by anybody, and has no
     /// rows, the indexes are whole.
-    void meet(const RowTable& table);
+    bool meet(const RowTable& table);
     /// ConfigError if this program would write rows without the right entries. The store is asked until then.
     void check_writer(const RowTable& table, SteadyTime until);
     /// ConfigError if the index cannot answer.

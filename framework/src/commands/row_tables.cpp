@@ -72,7 +72,7 @@ void RowTables::add(const RowTable& table, Whose whose) {
     }
     types_.refuse_another(table.type);
     store_.ensure_table(schema);
-    indexes_.meet(table);
+    const bool is_met = indexes_.meet(table);
     if (!table.indexes.fields.empty()) ensure(index_rows);
     if (!table.kept_by.empty()) ensure(row_table<Builds>);
     {
@@ -80,7 +80,7 @@ void RowTables::add(const RowTable& table, Whose whose) {
         names_.insert(schema.name);
         known_.insert_or_assign(table.type.name, &table);
     }
-    types_.add(table.type);
+    if (is_met) types_.add(table.type);  // else whoever uses it next tries again: the store may take writes by then
 }
 
 void RowTables::check_writer(const RowTable& table, SteadyTime until) {

@@ -30,7 +30,7 @@ namespace varve::operations {
 //     feed     := "feed":{"shards"}
 //     end      := "end":{"slots","receipts","rows","snapshots","locks"}
 //
-// N counts lines from 1. `sum` is the beginning of the SHA-256 of all bytes of the file before it, up to the `,"sum"`:
+// N counts lines from 1. `sum` is the beginning of the XXH3 of all bytes of the file before it, up to the `,"sum"`:
 // so a line that is damaged, missing, doubled or in another place is the first whose sum is wrong, and the last line
 // vouches for all. `item` has the attributes as store/item_text.h writes them; `indexes` and `data` are JSON, as text.
 

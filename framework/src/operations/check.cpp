@@ -112,9 +112,26 @@ std::optional<std::vector<store::Key>> participants_of(CheckRun& run, const stor
 CheckReport check(Application& application, const CheckOptions& options) {
     CheckRun run{application, options};
     for (const detail::AggregateProjection& one : run.parts.projections.all()) run.parts.repository.meet(one.aggregate);
-    for (void (*part)(CheckRun&) :
-         {check_settings, check_slots, check_rows, check_locks, check_snapshots, check_log, check_projections}) {
-        if (run.goes_on()) part(run);
+    struct Part {
+        const char* name;
+        void (*run)(CheckRun&);
+    };
+    constexpr Part parts[] = {{"settings", check_settings},
+                              {"slots", check_slots},
+                              {"rows", check_rows},
+                              {"locks", check_locks},
+                              {"snapshots", check_snapshots},
+                              {"the log", check_log},
+                              {"projections", check_projections}};
+    for (const Part& part : parts) {
+        if (!run.goes_on()) break;
+        try {
+            part.run(run);
+        } catch (const CorruptionError& error) {  // of the store's own, which names the item and gives no page with it
+            run.find("unreadable", std::string{part.name}, error.what());
+            run.report.not_checked.push_back(std::string{"the rest of "} + part.name +
+                                             ": the store itself cannot read an item there");
+        }
     }
     return std::move(run).end();
 }

@@ -45,6 +45,7 @@ class Copying {
         target_.flush();
         if (!all) return stopped();
         Comparison comparison{from_, target_.store(), options_.runtime};
+        target_.check_is_mine();
         comparison.remove_others();
         std::vector<Difference> differences = comparison.differences();
         source_.check_quiet();

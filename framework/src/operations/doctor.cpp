@@ -168,7 +168,9 @@ class Doctor {
         const locks::Holder holder = application_.locks().inspect("$sequencer").holder;
         std::size_t bells = 0;
         for (unsigned i = 0; i < shards; ++i) bells += parts_.store->query(transactions::bells_in(i)).records.size();
-        if (holder.is_free() && bells > 0) {
+        // Whoever died has it until somebody else enters.
+        const bool is_nobodys = holder.is_free() || clock_.now() - holder.expires > is_stuck_after;
+        if (is_nobodys && bells > 0) {
             return add(Health::sick,
                        "nobody puts events in order, and " + counted(bells, "commit waits", "commits wait"),
                        "let an application with ApplicationOptions::sweep run");
@@ -189,7 +191,8 @@ class Doctor {
                 add(Health::sick,
                     "'" + one.name + "' has set " + counted(static_cast<std::size_t>(one.parked), "stream", "streams") +
                         " aside",
-                    "varve projections parked " + one.name);
+                    one.name.starts_with("$deliver-") ? "varve effects parked"
+                                                      : "varve projections parked " + one.name);
             }
             if (one.position < one.end && one.owner.empty()) {
                 ++behind;
@@ -208,7 +211,7 @@ class Doctor {
     void timers() {
         std::size_t failed = 0;
         std::size_t late = 0;
-        const std::vector<StoredTimer> all = operations::timers(application_);
+        const std::vector<StoredTimer> all = operations::timers(application_, SIZE_MAX);
         for (const StoredTimer& timer : all) {
             if (!timer.error.empty())
                 ++failed;

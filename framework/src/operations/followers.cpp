@@ -5,6 +5,7 @@
 #include "commands/stream_row.h"
 #include "feed/feed.h"
 
+#include <varve/locks/locks.h>
 #include <varve/operations/followers.h>
 
 #include <algorithm>
@@ -18,6 +19,11 @@ namespace varve::operations {
 using namespace detail;
 
 namespace {
+
+/// Whoever died has it until somebody else enters.
+bool is_long_over(const locks::Holder& holder, Time now) {
+    return holder.is_free() || now - holder.expires > std::chrono::minutes{1};
+}
 
 /// What a checkpoint's name says: "NAME@build#partition".
 struct Name {
@@ -55,7 +61,8 @@ FollowerStatus status_of(Application& application, const std::string& name, cons
     status.events = checkpoint.events;
     status.parked = checkpoint.parked;
     status.error = checkpoint.error;
-    status.owner = application.locks().inspect("$follower-" + name).holder.owner;
+    const locks::Holder holder = application.locks().inspect("$follower-" + name).holder;
+    if (!is_long_over(holder, application.runtime().clock.get().now())) status.owner = holder.owner;
     if (!status.error.empty()) status.state = FollowerStatus::State::stopped;
     if (checkpoint.last) {
         Clock& clock = application.runtime().clock;
@@ -168,6 +175,8 @@ std::vector<ParkedStream> parked(Application& application, std::string_view foll
 
 void rebuild(Application& application, std::string_view follower) {
     change_builds(application, follower, [&](Builds& builds, Time now) {
+        if (builds.next && builds.paused)
+            throw InvalidError("the rebuild of '" + std::string{follower} + "' is paused; resume it");
         if (builds.next) return;
         if (builds.live.tables.empty()) {
             throw InvalidError("'" + std::string{follower} +

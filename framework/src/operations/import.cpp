@@ -29,8 +29,11 @@ Moved import_store(std::istream& from, store::ItemStore& to, const ImportOptions
             throw ConfigError("the import into this store was begun with another file of the same id: line " +
                               std::to_string(reader.line()) + " differs; go on with that one");
         }
-        if (reader.line() > known.at && !target.was_done())
+        if (reader.line() > known.at && !target.was_done()) {
             target.add(*std::move(entry), {.at = reader.line(), .what = reader.sum()});
+        } else if (!target.was_done()) {
+            target.pass_by(*entry);
+        }
         if (reader.line() % lines_between_progress != 0) continue;
         tell();
         if (options.stop.stop_requested()) {

@@ -10,6 +10,7 @@
 #include "transactions/system_table.h"
 
 #include <varve/core/error.h>
+#include <varve/core/ids.h>
 #include <varve/core/json.h>
 #include <varve/core/retry.h>
 
@@ -98,6 +99,7 @@ Target::Target(store::ItemStore& store, Runtime runtime, std::string id, Existin
     : store_(store),
       runtime_(runtime),
       id_(std::move(id)),
+      run_(id_ + " " + uuid7(runtime)),
       existing_(existing),
       ordered_(store.capabilities().ordered_changes),
       atomic_max_(ordered_ ? store.capabilities().atomic_writes_max : 0) {
@@ -113,7 +115,10 @@ Mark decode_mark(const store::Record& record) {
     const std::int64_t* const slots = integer_of(record.key, record.item, "slots", counted);
     if (id == nullptr || at == nullptr || what == nullptr || slots == nullptr)
         throw_damaged(record.key, "does not say what the store was filled with, and how far");
-    return {static_cast<std::uint64_t>(*at), *what, static_cast<std::uint64_t>(*slots)};
+    return {.at = static_cast<std::uint64_t>(*at),
+            .what = *what,
+            .slots = static_cast<std::uint64_t>(*slots),
+            .rest = integer_of(record.key, record.item, "rest", {1, 1}) != nullptr};
 }
 
 void Target::begin() {
@@ -127,8 +132,10 @@ void Target::begin() {
         if (was_done_) return;
     }
     if (!found[0]) begin_here();
-    if (found[0] && *found[0] != unfinished(id_)) {
-        const std::string other = store_text(*found[0], unfinished_attribute);
+    const std::string other = found[0] ? store_text(*found[0], unfinished_attribute) : std::string{};
+    if (found[0] && other.starts_with(id_ + " ")) {
+        take_over(*found[0]);
+    } else if (found[0]) {
         if (!other.empty()) {
             throw ConfigError("the store is being filled with something else (" + other +
                               "); go on with that, or take an empty one");
@@ -149,19 +156,44 @@ void Target::begin() {
 }
 
 void Target::begin_here() {
-    std::optional<store::Key> found = patiently(runtime_, [&] { return first_of(store_, system_table()); });
-    for (const store::TableSchema* table : {&events_table(), &locks::locks_table(), &events::snapshots_table()}) {
+    std::vector<const store::TableSchema*> tables{&system_table(), &events_table(), &locks::locks_table(),
+                                                  &events::snapshots_table()};
+    if (!ordered_) {
+        for (const store::TableSchema* table : {&feed::log_table(), &bells_table(), &watermarks_table()})
+            tables.push_back(table);
+    }
+    std::optional<store::Key> found;
+    for (const store::TableSchema* table : tables) {
         if (!found) found = patiently(runtime_, [&] { return first_of(store_, *table); });
     }
     if (found) throw ConfigError("the store is not empty: " + store::to_string(*found) + " is in it; name a new one");
-    write({{format_key(), store::Put{unfinished(id_)}, !store::item_exists()}});
+    write({{format_key(), store::Put{unfinished(run_)}, !store::item_exists()}});
+}
+
+void Target::take_over(const store::Item& format) {
+    const store::Item mine = unfinished(run_);
+    write_all({{format_key(), store::Put{mine}, is_exactly(format)}},
+              [&](const store::Write& write, const std::optional<store::Item>& current) {
+                  if (current != mine) throw_written(write.key);
+                  return false;
+              });
+}
+
+void Target::check_is_mine() {
+    const store::Key key = format_key();
+    const auto format = patiently(runtime_, [&] { return store_.read({&key, 1}); }).front();
+    if (format == unfinished(run_)) return;
+    throw ConflictError(
+        "another run goes on filling this store, or has filled it; this one ends here, and has written nothing since");
 }
 
 store::Item Target::mark_item(const Mark& mark) const {
-    return {{"id", id_},
-            {"at", static_cast<std::int64_t>(mark.at)},
-            {"what", mark.what},
-            {"slots", static_cast<std::int64_t>(mark.slots)}};
+    store::Item item{{"id", id_},
+                     {"at", static_cast<std::int64_t>(mark.at)},
+                     {"what", mark.what},
+                     {"slots", static_cast<std::int64_t>(mark.slots)}};
+    if (mark.rest) item.emplace("rest", std::int64_t{1});
+    return item;
 }
 
 store::Write Target::mark_write(const Mark& next) const {
@@ -170,12 +202,31 @@ store::Write Target::mark_write(const Mark& next) const {
             is_first ? !store::item_exists() || is_exactly(mark_item(mark_)) : is_exactly(mark_item(mark_))};
 }
 
-void Target::add(Entry entry, Mark mark) {
-    const bool is_slot = std::holds_alternative<SlotEntry>(entry);
-    if (is_slot != are_slots_) flush();
-    are_slots_ = is_slot;
+void Target::pass_by(const Entry& entry) {
     if (const auto* table = std::get_if<TableEntry>(&entry))
         store_.ensure_table(detail::schema_of_rows(table->name, table->sorted));
+}
+
+void Target::begin_rest() {
+    check_is_mine();
+    Mark next = mark_;
+    next.rest = true;
+    write_mark(next);
+    mark_ = next;
+    next_.rest = true;
+}
+
+void Target::add(Entry entry, Mark mark) {
+    const bool is_slot = std::holds_alternative<SlotEntry>(entry);
+    if (is_slot && mark_.rest && ordered_) {
+        throw ConflictError(
+            "programs have written to the old store after what is no slot was copied: their events would get other "
+            "places in the new one than followers expect. End them, and begin anew with an empty store");
+    }
+    if (is_slot != are_slots_) flush();
+    if (!is_slot && !mark_.rest) begin_rest();
+    are_slots_ = is_slot;
+    pass_by(entry);
     if (const auto* feed = std::get_if<FeedEntry>(&entry)) {
         patiently(runtime_, [&] { decide_on_bells(store_, {.announced = true, .shards = feed->shards}); });
     } else if (std::optional<store::Record> record = record_of(entry)) {
@@ -185,16 +236,18 @@ void Target::add(Entry entry, Mark mark) {
     const std::uint64_t slots = next_.slots + (is_slot ? 1 : 0);
     next_ = std::move(mark);
     next_.slots = slots;
-    const std::size_t most = atomic_max_ > 1 ? std::min(atomic_max_ - 1, atomic_writes_at_once) : writes_at_once;
+    next_.rest = mark_.rest;
+    const std::size_t most = atomic_max_ > 2 ? std::min(atomic_max_ - 2, atomic_writes_at_once) : writes_at_once;
     if (writes_.size() >= most || bytes_ >= bytes_at_once) flush();
 }
 
 void Target::flush() {
     if (writes_.empty() && next_ == mark_) return;
     const bool is_replaced = !are_slots_ && existing_ == Existing::replace;
-    if (atomic_max_ > 1 && !is_replaced) {
+    if (atomic_max_ > 2 && !is_replaced) {
         write_with_mark(next_);
     } else {
+        check_is_mine();
         if (ordered_ && are_slots_) {
             // Each gets the position behind the one before it, which no batch promises.
             for (const store::Write& one : writes_) write({one});
@@ -211,6 +264,7 @@ void Target::flush() {
 
 void Target::write_with_mark(const Mark& next) {
     writes_.push_back(mark_write(next));
+    writes_.push_back({format_key(), store::Check{}, is_exactly(unfinished(run_))});
     for (Backoff backoff{patience, runtime_};;) {
         const store::AtomicAnswer answer = store_.write_atomically(writes_);
         if (std::holds_alternative<store::Applied>(answer)) return;
@@ -313,7 +367,7 @@ void Target::complete(std::uint64_t receipts) {
                             ": somebody else has written to it. Begin again with an empty one");
     }
     const store::Item format{{"varve_format", format_version}};
-    write_all({{format_key(), store::Put{format}, is_exactly(unfinished(id_))}},
+    write_all({{format_key(), store::Put{format}, is_exactly(unfinished(run_))}},
               [&](const store::Write& write, const std::optional<store::Item>& current) {
                   if (current != format) throw_written(write.key);
                   return false;

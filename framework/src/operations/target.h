@@ -20,6 +20,7 @@ struct Mark {
     std::uint64_t at = 0;
     std::string what = {};
     std::uint64_t slots = 0;  ///< up to there
+    bool rest = false;        ///< what is no slot may be stored, too: a slot that came now might get a place behind it
     bool operator==(const Mark&) const = default;
 };
 
@@ -30,8 +31,11 @@ Mark decode_mark(const store::Record& record);
 ///
 /// Two items of the table `varve` tell of it:
 ///
-///     "format" := unfinished            while it is filled, the id of what it is filled with: no application opens it
-///     "import" := id at what slots
+///     "format" := unfinished            while it is filled: no application opens it
+///     "import" := id at what slots [rest]
+///
+/// `unfinished` is the id of what it is filled with, a blank, and an id of the run that does so. A later run takes its
+/// place there, and the earlier one writes no more.
 ///
 /// Where the store keeps an order of changes, slots and the mark behind them are one atomic write, so each slot gets
 /// the position that follows the one before it. Elsewhere slots are written first, then named by the log, then the mark
@@ -53,8 +57,13 @@ class Target {
     bool was_done() const { return was_done_; }
     const Mark& mark() const { return mark_; }  ///< up to here it is stored
 
-    /// `mark.slots` need not be set.
+    /// `mark.slots` and `mark.rest` need not be set. ConflictError for a slot behind what is none, where that would get
+    /// it another place than it has in the source.
     void add(Entry entry, Mark mark);
+    /// Of an entry that is stored already: its table may be written to again.
+    void pass_by(const Entry& entry);
+    /// ConflictError if a later run has taken over.
+    void check_is_mine();
     void flush();
     /// Lets applications in. `receipts`: how many were added, with those before the mark.
     void complete(std::uint64_t receipts);
@@ -65,6 +74,8 @@ class Target {
   private:
     void begin();
     void begin_here();
+    void take_over(const store::Item& format);
+    void begin_rest();
     void write_with_mark(const Mark& next);
     void put_in_log();
     void write_mark(const Mark& next);
@@ -77,6 +88,7 @@ class Target {
     store::ItemStore& store_;
     const Runtime runtime_;
     const std::string id_;
+    const std::string run_;
     const Existing existing_;
     const bool ordered_;
     const std::size_t atomic_max_;  // 0: slots and their mark are not one write

@@ -5,6 +5,7 @@
 #include <varve/operations/timers.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace varve::operations {
@@ -26,19 +27,28 @@ StoredTimer stored(const std::string& follower, const std::string& due_and_uniqu
 }  // namespace
 
 std::vector<StoredTimer> timers(Application& application, std::size_t timers_max) {
-    std::vector<StoredTimer> found;
+    std::vector<StoredTimer> found;  // a heap, of the earliest: the latest of them is in front
+    const auto is_earlier = [](const StoredTimer& a, const StoredTimer& b) {
+        return std::tie(a.due, a.id) < std::tie(b.due, b.id);
+    };
+    const auto keep = [&](StoredTimer timer) {
+        found.push_back(std::move(timer));
+        std::ranges::push_heap(found, is_earlier);
+        if (found.size() <= timers_max) return;
+        std::ranges::pop_heap(found, is_earlier);
+        found.pop_back();
+    };
     for (const RowOf<TimerAside>& row : application.rows<TimerAside>().all()) {
-        if (found.size() == timers_max) break;
-        StoredTimer& timer = found.emplace_back(stored(row.key.partition, row.key.sort, row.value.timer));
+        StoredTimer timer = stored(row.key.partition, row.key.sort, row.value.timer);
         timer.error = row.value.error;
         timer.failed = row.value.since;
+        keep(std::move(timer));
     }
     for (const RowOf<TimerRow>& row : application.rows<TimerRow>().all()) {
-        if (found.size() == timers_max) break;
         const std::string& bucket = row.key.partition;  // FOLLOWER/MINUTE
-        found.push_back(stored(bucket.substr(0, bucket.rfind('/')), row.key.sort, row.value));
+        keep(stored(bucket.substr(0, bucket.rfind('/')), row.key.sort, row.value));
     }
-    std::ranges::sort(found, {}, [](const StoredTimer& one) { return std::pair{one.due, one.id}; });
+    std::ranges::sort_heap(found, is_earlier);
     return found;
 }
 

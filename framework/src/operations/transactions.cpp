@@ -5,7 +5,9 @@
 #include <varve/operations/transactions.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace varve::operations {
@@ -107,6 +109,21 @@ Verdict settle(Application& application, const OpenTransaction& transaction) {
     }
     if (!left.empty()) (void)coordinator.resolver().settle(left);
     return verdict;
+}
+
+std::vector<SettledTransaction> settle_dead(Application& application, Duration patience) {
+    constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+    const std::vector<OpenTransaction> before = open_transactions(application, all);
+    if (before.empty()) return {};
+    application.settle(patience);
+    std::set<std::string> open;
+    for (const OpenTransaction& one : open_transactions(application, all)) open.insert(one.id);
+    std::vector<SettledTransaction> settled;
+    Resolver& resolver = detail::parts_of(application).coordinator.resolver();
+    for (const OpenTransaction& one : before) {
+        if (!open.contains(one.id)) settled.push_back({one.id, resolver.look(claim_of(one.handle)).verdict});
+    }
+    return settled;
 }
 
 }  // namespace varve::operations

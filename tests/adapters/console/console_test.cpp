@@ -364,7 +364,7 @@ TEST_F(Console, a_poisoned_projection_is_found_and_repaired_by_a_program_with_it
     program.meet = [&](Application& bank) { bank.follow<Account>(sums, park); };
     EXPECT_EQ(run_writing({"projections", "retry", "turnover"}).code, 1) << "it fails again";
     *sums.is_mended = true;
-    EXPECT_EQ(run_writing({"projections", "retry", "turnover"}).output, "1 streams are taken up again, 0 stay aside\n");
+    EXPECT_EQ(run_writing({"projections", "retry", "turnover"}).output, "1 stream is taken up again, 0 stay aside\n");
     EXPECT_EQ(run({"projections", "verify", "turnover"}).code, 0);
     EXPECT_EQ(run({"doctor"}).code, 0);
     Application bank{open(url), options()};

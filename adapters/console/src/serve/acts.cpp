@@ -84,11 +84,19 @@ Response Api::post(const Target& target, const Request& request) {
 
 std::string Api::settle(const std::string& body) {
     const auto asked = confirmed<Settle>("settle", body);
-    const Time now = application_.runtime().clock.get().now();
     SettledReport report;
-    for (const operations::OpenTransaction& one : operations::open_transactions(application_)) {
-        if (asked.transaction.empty() ? one.lease > now : one.id != asked.transaction) continue;
-        report.settled.push_back({one.id, name_of(operations::settle(application_, one))});
+    if (asked.transaction.empty()) {
+        const Duration patience = 3 * console_.program.options.transactions.lease + std::chrono::seconds{1};
+        for (const operations::SettledTransaction& one : operations::settle_dead(application_, patience))
+            report.settled.push_back({one.id, name_of(one.verdict)});
+        return json::encode(report);
+    }
+    for (const operations::OpenTransaction& one : operations::open_transactions(application_, SIZE_MAX)) {
+        if (one.id != asked.transaction) continue;
+        const transactions::Verdict verdict = operations::settle(application_, one);
+        if (verdict == transactions::Verdict::undecided)
+            throw UnavailableError("the store did not answer what would have ended it; ask again");
+        report.settled.push_back({one.id, name_of(verdict)});
     }
     return json::encode(report);
 }

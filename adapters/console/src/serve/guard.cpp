@@ -96,6 +96,11 @@ Guard::Guard(Access access, unsigned port, std::string session)
         throw ConfigError("others than this machine's users could ask at " + access_.address +
                           "; give --token-file FILE, or stay at 127.0.0.1");
     }
+    if (access_.token.empty() && !access_.allowed_hosts.empty()) {
+        throw ConfigError(
+            "who calls this server by another name comes through a proxy, from anywhere; give --token-file "
+            "FILE with --allowed-host");
+    }
     if (session_.size() < token_bytes_min) throw ConfigError("a session's secret is too short");
     const std::string with_port = ":" + std::to_string(port);
     std::vector<std::string> names{"localhost", "127.0.0.1", "[::1]"};

@@ -229,7 +229,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
     void write(Response&& response, bool keeps_alive) {
         state_ = State::writing;
-        keeps_alive_ = keeps_alive && !shared_.is_ending;
+        // Who is refused need not hold a connection.
+        const bool is_refused = response.status == 401 || response.status == 403 || response.status == 421;
+        keeps_alive_ = keeps_alive && !is_refused && !shared_.is_ending;
         message_ = std::make_unique<http::response<http::string_body>>(
             message_of(std::move(response), request_.method == "HEAD"));
         message_->keep_alive(keeps_alive_);
@@ -438,6 +440,14 @@ void Server::run(Handlers handlers) {
         if (!failed) parts_->end();
     });
     parts_->accept();
+    /// However this ends, nobody works with the handlers any more when it has.
+    struct Joined {
+        net::thread_pool& workers;
+        ~Joined() {
+            workers.stop();
+            workers.join();
+        }
+    } joined{*shared.workers};
     parts_->io.run();
     shared.workers->join();
 }

@@ -13,9 +13,9 @@ namespace varve::operations {
 // known. An application says more of its own followers (Application::followers).
 
 /// All that have begun, by name, each partition and each build with an entry of its own. `state` is `stopped` where
-/// `error` says why, `building` for a build that is not read yet, else `elsewhere`; whoever has its lock is `owner`.
-/// `lag` is the age of the last event that it has taken, unless it is at the end. Errors: those of the store;
-/// ConfigError for a store without a feed. Threads: any, of all functions here.
+/// `error` says why, `building` for a build that is not read yet, else `elsewhere`. Whoever has its lock is `owner`,
+/// unless that is over for more than a minute. `lag` is the age of the last event that it has taken, unless it is at
+/// the end. Errors: those of the store; ConfigError for a store without a feed. Threads: any, of all functions here.
 std::vector<FollowerStatus> followers(Application& application);
 
 /// The streams that this one has set aside, of all its partitions.

@@ -20,7 +20,7 @@ struct StoredTimer {
     std::optional<Time> failed;  ///< at the first try
 };
 
-/// All of them, those that are due first first. Errors: those of the store. Threads: any, of both.
+/// At most so many, those that are due first; reads all. Errors: those of the store. Threads: any, of both.
 std::vector<StoredTimer> timers(Application& application, std::size_t timers_max = 10'000);
 
 /// Gives one up for ever, be it waiting or aside. False: there is none of this id. InvalidError for what is no timer's.

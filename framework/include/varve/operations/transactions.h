@@ -26,9 +26,19 @@ struct OpenTransaction {
 /// Errors: those of the store; CorruptionError naming an item that cannot be read. Threads: any.
 std::vector<OpenTransaction> open_transactions(Application& application, std::size_t transactions_max = 1000);
 
-/// Ends it if it is undecided, whether its owner lives or not, and puts into place or undoes what it has left on these
-/// items: its owner learns that it has lost, and tries again. `undecided` only if the store did not answer; ask again.
-/// Errors: as Application::resolve.
+/// Ends it if it is undecided, whether its owner lives or not, and puts into place or undoes what it has left on the
+/// items of `claims`: its owner learns that it has lost, and tries again. `undecided` only if the store did not answer;
+/// ask again. Errors: as Application::resolve.
 transactions::Verdict settle(Application& application, const OpenTransaction& transaction);
+
+/// One that is no longer open.
+struct SettledTransaction {
+    std::string id;
+    transactions::Verdict verdict;
+};
+
+/// Clears what transactions have left whose owners have died: as Application::settle, for at most so long. Returns
+/// those that are no longer open; who lives is seen to go on, and is left alone. Errors: as there.
+std::vector<SettledTransaction> settle_dead(Application& application, Duration patience);
 
 }  // namespace varve::operations

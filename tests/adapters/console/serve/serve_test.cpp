@@ -353,10 +353,13 @@ TEST_F(Serving, a_tail_that_nothing_comes_to_is_answered_all_the_same) {
 
 TEST_F(Serving, a_page_that_came_by_another_name_is_not_answered) {
     access.allowed_hosts = {"ops.example", "with-port.example:99"};
+    EXPECT_THROW(serve(), ConfigError) << "whoever reaches the proxy could do all that it does";
+    access.token = "0123456789abcdef0123456789abcdef";
     serve();
     const std::string port = std::to_string(server->port());
     const auto of = [&](const std::string& headers) {
-        return ask_raw("GET /api/about HTTP/1.1\r\n" + headers + "\r\n").status;
+        return ask_raw("GET /api/about HTTP/1.1\r\nAuthorization: Bearer " + access.token + "\r\n" + headers + "\r\n")
+            .status;
     };
     for (const std::string& known :
          {"localhost:" + port, "LocalHost:" + port, "127.0.0.1:" + port, "[::1]:" + port, std::string{"ops.example"},

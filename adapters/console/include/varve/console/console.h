@@ -30,7 +30,7 @@ struct Program {
 /// | 0    | done, or well                                                                    |
 /// | 1    | not done: there is no such thing, it was not confirmed; or something is found wrong |
 /// | 2    | the command line, the store's URL or its format cannot work                      |
-/// | 3    | the store failed, and nothing was done                                           |
+/// | 3    | it failed: the store, or what is stored; what was done before that stays         |
 /// | 4    | in doubt: nobody knows whether it was done                                       |
 /// | 5    | done, but standard output did not take the result                                |
 ///
