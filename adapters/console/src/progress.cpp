@@ -15,7 +15,7 @@ Progress::Progress(const Console& console, std::string what, std::optional<std::
       on_terminal_(isatty(STDERR_FILENO) != 0),
       clock_(Clock::system()),
       began_(clock_.steady_now()),
-      next_(began_ + std::chrono::seconds{1}) {}
+      next_(began_ + (on_terminal_ ? std::chrono::seconds{1} : std::chrono::seconds{10})) {}
 
 void Progress::update(std::int64_t count) {
     const SteadyTime now = clock_.steady_now();

@@ -1,3 +1,4 @@
+#include "adapters/on_servers/moved_store.h"
 #include "each_server.h"
 #include "support/account.h"
 #include "support/checkout.h"
@@ -169,6 +170,11 @@ TEST_P(Following, processes_react_once_to_each_event_and_their_timers_come_back_
             << book << ": it has set one, was reminded, and set the next";
     }
     EXPECT_TRUE(parked_timers(second, process_name<Reminder>()).empty());
+}
+
+TEST_P(Following, a_store_moves_here_and_on_and_followers_go_on_where_they_were) {
+    if (!server_) return;
+    on_servers::expect_a_store_to_move_to(varve::open(server_->url("moved")));
 }
 
 }  // namespace

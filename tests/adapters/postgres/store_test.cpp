@@ -1,5 +1,6 @@
 // What lies in the database, and what clients of all kinds do to each other there.
 
+#include "adapters/on_servers/moved_store.h"
 #include "server.h"
 #include "support/account.h"
 
@@ -430,6 +431,10 @@ TEST(WatchersInPostgres, wake_followers_that_would_not_look_by_themselves_for_an
         EXPECT_TRUE(reader.wait_for("watch", outcome.value(), std::chrono::seconds{30})) << i;
         EXPECT_EQ(seen, i);
     }
+}
+
+TEST(MovedStore, comes_here_and_goes_on_and_followers_go_on_where_they_were) {
+    on_servers::expect_a_store_to_move_to(varve::open(fresh_url(shared_server())));
 }
 
 }  // namespace
