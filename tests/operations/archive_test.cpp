@@ -281,7 +281,7 @@ TEST(Export, of_all_finds_whoever_writes_meanwhile) {
                      ConflictError)
             << kind;
         EXPECT_TRUE(has_written);
-        EXPECT_THROW(import_text(file.str(), *AStore{"memory"}.store), CorruptionError);
+        EXPECT_THROW(import_text(file.str(), *AStore{"sqlite"}.store), CorruptionError);
     }
 }
 
