@@ -25,6 +25,16 @@ std::optional<std::int64_t> number_in(std::string_view digits) {
     return number;
 }
 
+/// What stands behind the last `infix`, if that is a number, and is split off; else 1.
+std::int64_t split_off(std::string_view& name, std::string_view infix) {
+    const std::size_t at = name.rfind(infix);
+    if (at == std::string_view::npos) return 1;
+    const std::optional<std::int64_t> number = number_in(name.substr(at + infix.size()));
+    if (!number) return 1;
+    name = name.substr(0, at);
+    return *number;
+}
+
 }  // namespace
 
 Build* Builds::written_by(const BuildOf& keeper) {
@@ -64,6 +74,19 @@ std::string partition_name(std::string_view build_name, const feed::Partition& p
     std::string name{build_name};
     if (partition.of > 1) (name += partition_infix) += std::to_string(partition.number);
     return name;
+}
+
+NameOfFollower split_name(std::string_view name) {
+    NameOfFollower parts;
+    parts.partition = split_off(name, {&partition_infix, 1});
+    parts.build = split_off(name, {&name_infix, 1});
+    parts.follower = name;
+    return parts;
+}
+
+std::pair<std::string, std::int64_t> split_build_table(std::string_view name) {
+    const std::int64_t number = split_off(name, table_infix);
+    return {std::string{name}, number};
 }
 
 bool is_partition_of(std::string_view name, std::string_view follower) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Builds of a projection: how its rows are made anew beside those that are read.
@@ -100,6 +101,15 @@ struct Builds {
 std::string build_name(std::string_view follower, std::int64_t number);
 /// "turnover" if that is all of it, else "turnover#3", "turnover@2#3"
 std::string partition_name(std::string_view build_name, const feed::Partition& partition);
+/// What build_name and partition_name have put together.
+struct NameOfFollower {
+    std::string follower;
+    std::int64_t build = 1;
+    std::int64_t partition = 1;
+};
+NameOfFollower split_name(std::string_view name);
+/// The same of build_table: the table, and the build's number.
+std::pair<std::string, std::int64_t> split_build_table(std::string_view name);
 /// Whether the name is the follower's, or of one of the partitions of its first build.
 bool is_partition_of(std::string_view name, std::string_view follower);
 /// "daily_revenue", "daily_revenue.build-2"

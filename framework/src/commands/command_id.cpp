@@ -14,7 +14,6 @@ using namespace transactions;
 namespace {
 
 constexpr std::size_t command_id_bytes_max = 200;
-constexpr std::string_view id_prefix = "$cmd-";
 constexpr const char* receipt_attribute = "receipt";
 constexpr const char* fingerprint_attribute = "fingerprint";
 

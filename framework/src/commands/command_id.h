@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // A command that was executed under an id leaves slot 1 of the stream "$cmd-<id>", written in its transaction:
@@ -20,6 +21,8 @@ namespace varve::detail {
 /// InvalidError for one that is too long.
 void check_command_id(const std::string& command_id);
 
+/// The streams of these slots begin so.
+inline constexpr std::string_view id_prefix = "$cmd-";
 store::Key id_slot_key(const std::string& command_id);
 /// What stands there once a command with this fingerprint has written `written`.
 store::Item id_slot_payload(const std::string& fingerprint, const std::vector<Receipt::Written>& written);

@@ -19,11 +19,10 @@ namespace {
 
 using States = IndexCatalogue::States;
 
-constexpr std::string_view prefix = "rows ";
 constexpr const char* sorted_attribute = "sorted";
 
 store::Key key_of(const RowTable& table) {
-    return {transactions::system_table().name, std::string{prefix} + std::string{table.type.name}};
+    return transactions::rows_key(table.type.name);
 }
 
 store::Item item_of(const RowTable& table, std::string indexes) {
@@ -90,11 +89,11 @@ std::vector<store::TableSchema> tables_of_rows(store::ItemStore& store) {
         store::Page page = store.scan(scan);
         for (const store::Record& record : page.records) {
             const std::string& name = record.key.partition;
-            if (!name.starts_with(prefix)) continue;
+            if (!name.starts_with(transactions::rows_prefix)) continue;
             const std::int64_t* const sorted =
                 transactions::integer_of(record.key, record.item, sorted_attribute, {0, 1});
             if (sorted == nullptr) transactions::throw_damaged(record.key, "does not say whether its rows are sorted");
-            tables.push_back(schema_of_rows(name.substr(prefix.size()), *sorted == 1));
+            tables.push_back(schema_of_rows(name.substr(transactions::rows_prefix.size()), *sorted == 1));
         }
         scan.next = std::move(page.next);
     } while (scan.next);

@@ -42,8 +42,8 @@ class IndexCatalogue {
         : coordinator_(coordinator), known_for_(known_for) {}
 
     /// Before the first row is read or written here. Of a table that is used for the first time by anybody, and has no
-    /// rows, the indexes are whole.
-    bool meet(const RowTable& table);
+    /// rows, the indexes are whole. False: it could not be noted, since the store takes no writes now.
+    [[nodiscard]] bool meet(const RowTable& table);
     /// ConfigError if this program would write rows without the right entries. The store is asked until then.
     void check_writer(const RowTable& table, SteadyTime until);
     /// ConfigError if the index cannot answer.

@@ -1,3 +1,4 @@
+#include "commands/build.h"
 #include "commands/checkpoint.h"
 #include "commands/parked_row.h"
 #include "commands/stream_row.h"
@@ -12,7 +13,6 @@
 #include <varve/core/error.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -23,7 +23,7 @@ using namespace transactions;
 namespace {
 
 constexpr int rounds_max = 5;  // until a checkpoint and what belongs to it have held still
-constexpr const char* groups = "$";
+constexpr const char* groups = detail::StreamRow::groups;
 
 template <class Row>
 store::Key key_of(const RowKey& key) {
@@ -41,19 +41,6 @@ std::optional<Row> decoded(const store::Key& key, const Image& image) {
     return detail::decode_row<Row>(detail::row_key(key), *image.data);
 }
 
-/// A part of a name that is split off at its last `infix`, if digits follow; 1 without it.
-std::pair<std::string, std::int64_t> split(std::string name, std::string_view infix) {
-    const std::size_t at = name.rfind(infix);
-    if (at == std::string::npos) return {std::move(name), 1};
-    std::int64_t number = 0;
-    const char* const first = name.data() + at + infix.size();
-    const char* const end = name.data() + name.size();
-    const auto [stopped, failure] = std::from_chars(first, end, number);
-    if (failure != std::errc{} || stopped != end || number < 1) return {std::move(name), 1};
-    name.resize(at);
-    return {std::move(name), number};
-}
-
 bool is_replaced(const detail::Builds& builds, std::int64_t number) {
     return std::ranges::any_of(builds.replaced,
                                [&](const detail::ReplacedBuild& one) { return one.build.number == number; });
@@ -65,8 +52,7 @@ bool has_table(const detail::Build& build, std::string_view table) {
 
 /// Whether a follower's rows beside its checkpoint are those of a build that was replaced: these go one by one.
 bool is_of_replaced(CheckRun& run, const std::string& follower) try {
-    const auto [without_partition, partition] = split(follower, "#");
-    const auto [name, number] = split(without_partition, "@");
+    const auto [name, number, partition] = detail::split_name(follower);
     const store::Key key = detail::builds_key(name);
     if (!run.knows(key.table)) return false;
     return is_replaced(detail::decode_builds(name, run.image(key).data), number);
@@ -131,12 +117,6 @@ void look_at_parked(CheckRun& run, const store::Record& record) {
         run.find("parked", record.key, "it is at " + std::to_string(row.position) + ", beyond the end of the events");
 }
 
-/// "account-", "$"
-std::string group_of(const std::string& stream) {
-    const std::size_t dash = stream.find('-');
-    return dash == std::string::npos ? stream : stream.substr(0, dash + 1);
-}
-
 void look_at_group(CheckRun& run, const store::Record& record) {
     const store::Query first{
         .table = record.key.table, .partition = std::get<std::string>(record.key.sort), .limit = 1};
@@ -147,7 +127,7 @@ void look_at_group(CheckRun& run, const store::Record& record) {
 void look_at_stream(CheckRun& run, const store::Record& record) {
     static_cast<void>(detail::decode_row<detail::StreamRow>(detail::row_key(record.key), *data_of(record)));
     if (record.key.partition == groups) return look_at_group(run, record);
-    if (record.key.partition != group_of(std::get<std::string>(record.key.sort)))
+    if (record.key.partition != detail::StreamRow::group_of(std::get<std::string>(record.key.sort)))
         throw CorruptionError("the stream is of another group");
 }
 
@@ -237,7 +217,7 @@ std::map<std::string, detail::Builds> all_builds(CheckRun& run) {
 }
 
 bool is_being_emptied(CheckRun& run, std::string_view table) {
-    const auto [name, number] = split(std::string{table}, ".build-");
+    const auto [name, number] = detail::split_build_table(table);
     for (const auto& [follower, builds] : all_builds(run)) {
         for (const detail::ReplacedBuild& one : builds.replaced) {
             if (one.build.number == number && has_table(one.build, name)) return true;
@@ -247,7 +227,7 @@ bool is_being_emptied(CheckRun& run, std::string_view table) {
 }
 
 void check_left_of_builds(CheckRun& run, const std::string& table, const std::vector<store::Record>& page) {
-    const auto [name, number] = split(table, ".build-");
+    const auto [name, number] = detail::split_build_table(table);
     if (!detail::is_name_of_build_table(table)) return;
     for (const store::Record& record : page) {
         if (data_of(record) == nullptr) continue;

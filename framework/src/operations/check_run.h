@@ -129,9 +129,6 @@ class Claims {
 std::optional<std::vector<store::Key>> participants_of(CheckRun& run, const store::Key& primary,
                                                        const transactions::Committed& commit);
 
-/// The item of the table `varve` that says how a table keeps rows.
-store::Key rows_key(const std::string& table);
-
 // The parts of a check, in the order in which they run.
 void check_settings(CheckRun& run);
 void check_slots(CheckRun& run);

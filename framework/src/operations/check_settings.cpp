@@ -19,8 +19,6 @@ using namespace transactions;
 
 namespace {
 
-constexpr std::string_view prefix_of_rows = "rows ";
-
 /// The table of a name such as "sweeper/events"; empty: it is none.
 std::string table_of_place(const std::string& name) {
     for (const std::string_view prefix : {std::string_view{"sweeper/"}, std::string_view{"collector/"}}) {
@@ -42,10 +40,6 @@ void look_at_place(CheckRun& run, const store::Record& record, const std::string
 }
 
 }  // namespace
-
-store::Key rows_key(const std::string& table) {
-    return {system_table().name, std::string{prefix_of_rows} + table};
-}
 
 CheckRun::RowsIn CheckRun::rows_in(const store::Record& record) {
     const std::int64_t* const sorted = integer_of(record.key, record.item, "sorted", {0, 1});
@@ -82,8 +76,8 @@ void check_settings(CheckRun& run) {
         for (store::Record& record : page) {
             const std::string& name = record.key.partition;
             const auto look = [&] {
-                if (name.starts_with(prefix_of_rows)) {
-                    const std::string table = name.substr(prefix_of_rows.size());
+                if (name.starts_with(rows_prefix)) {
+                    const std::string table = name.substr(rows_prefix.size());
                     CheckRun::RowsIn rows = CheckRun::rows_in(record);
                     run.know(detail::schema_of_rows(table, rows.sorted));
                     run.catalogue.insert_or_assign(table, std::move(rows));

@@ -21,7 +21,6 @@ using namespace transactions;
 namespace {
 
 constexpr std::size_t expected_max = 500;  // looked at together
-constexpr std::string_view command_prefix = "$cmd-";
 
 bool is_slot(const store::Key& key) {
     return key.table == events_table().name;
@@ -87,7 +86,7 @@ class Slots {
 
     void look_at(const store::Key& key, const Committed& committed) {
         expect_participants(key, committed);
-        if (key.partition.starts_with(command_prefix)) look_at_receipt(key, committed);
+        if (key.partition.starts_with(detail::id_prefix)) look_at_receipt(key, committed);
         static_cast<void>(events::decode_effects(key.partition, version_of(key), committed));
         if (is_internal(key.partition)) return;
         const std::vector<RecordedEvent> events = events::decode_payload(key.partition, version_of(key), committed);

@@ -23,7 +23,7 @@ constexpr std::size_t differences_max = 100;
 constexpr std::size_t records_at_once = 500;
 constexpr std::size_t bytes_compared_at_once = std::size_t{4} << 20;
 
-/// SlotsInOrder of one store one after the other.
+/// The slots of one store, one after the other.
 class SlotsInOrder {
   public:
     SlotsInOrder(store::ItemStore& store, Runtime runtime)

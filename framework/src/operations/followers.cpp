@@ -25,31 +25,6 @@ bool is_long_over(const locks::Holder& holder, Time now) {
     return holder.is_free() || now - holder.expires > std::chrono::minutes{1};
 }
 
-/// What a checkpoint's name says: "NAME@build#partition".
-struct Name {
-    std::string follower;
-    std::int64_t build = 1;
-    std::int64_t partition = 1;
-
-    explicit Name(std::string text) {
-        partition = number_behind(text, '#');
-        build = number_behind(text, '@');
-        follower = std::move(text);
-    }
-
-  private:
-    static std::int64_t number_behind(std::string& text, char mark) {
-        const std::size_t at = text.rfind(mark);
-        if (at == std::string::npos || at + 1 == text.size()) return 1;
-        if (!std::all_of(text.begin() + static_cast<std::ptrdiff_t>(at) + 1, text.end(),
-                         [](char c) { return c >= '0' && c <= '9'; }))
-            return 1;
-        const std::int64_t number = std::stoll(text.substr(at + 1, 18));
-        text.resize(at);
-        return number;
-    }
-};
-
 const Build* build_of(const Builds& builds, std::int64_t number) {
     if (builds.live.number == number) return &builds.live;
     return builds.next && builds.next->number == number ? &*builds.next : nullptr;
@@ -123,7 +98,7 @@ std::vector<FollowerStatus> followers(Application& application) {
     for (const RowOf<Checkpoint>& row : application.rows<Checkpoint>().all()) {
         const std::string& text = row.key.partition;
         if (text == StreamRow::follower) continue;
-        const Name name{text};
+        const NameOfFollower name = split_name(text);
         const auto of_follower = builds.find(name.follower);
         const Builds known = of_follower == builds.end() ? Builds{} : of_follower->second;
         const Build* const build = build_of(known, name.build);
@@ -157,7 +132,7 @@ std::vector<ParkedStream> parked(Application& application, std::string_view foll
     std::vector<ParkedStream> parked;
     for (const RowOf<Checkpoint>& checkpoint : application.rows<Checkpoint>().all()) {
         const std::string& name = checkpoint.key.partition;
-        if (checkpoint.value.parked == 0 || (name != follower && Name{name}.follower != follower)) continue;
+        if (checkpoint.value.parked == 0 || (name != follower && split_name(name).follower != follower)) continue;
         for (const RowOf<ParkedRow>& row : application.rows<ParkedRow>().range({name})) {
             parked.push_back({.stream = row.key.sort,
                               .version = row.value.version,

@@ -1,6 +1,7 @@
 #include "operations/source.h"
 
 #include "commands/checkpoint.h"
+#include "commands/command_id.h"
 #include "commands/parked_row.h"
 #include "events/snapshot.h"
 #include "feed/feed.h"
@@ -25,8 +26,6 @@ using namespace transactions;
 namespace {
 
 constexpr std::size_t slots_at_once = 1000;
-constexpr std::string_view rows_prefix = "rows ";
-constexpr std::string_view receipts_prefix = "$cmd-";
 
 [[noreturn]] void throw_moved(const std::string& table) {
     throw ConflictError("the table '" + table +
@@ -35,7 +34,7 @@ constexpr std::string_view receipts_prefix = "$cmd-";
 }
 
 bool is_receipt(const store::Key& slot) {
-    return slot.partition.starts_with(receipts_prefix);
+    return slot.partition.starts_with(detail::id_prefix);
 }
 
 /// In whatever order they are added.

@@ -71,8 +71,7 @@ struct RecordOf {
     Record operator()(const SlotEntry& e) const { return e.slot; }
     Record operator()(const ReceiptEntry& e) const { return e.slot; }
     Record operator()(const TableEntry& e) const {
-        return store::Record{{system_table().name, "rows " + e.name},
-                             {{"indexes", e.indexes}, {"sorted", std::int64_t{e.sorted}}}};
+        return store::Record{rows_key(e.name), {{"indexes", e.indexes}, {"sorted", std::int64_t{e.sorted}}}};
     }
     Record operator()(const RowEntry& e) const { return store::Record{e.key, {{"data", e.data}, {"_rev", e.rev}}}; }
     Record operator()(const SnapshotEntry& e) const { return e.snapshot; }

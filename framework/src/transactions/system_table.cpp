@@ -9,6 +9,10 @@ const store::TableSchema& system_table() {
     return schema;
 }
 
+store::Key rows_key(std::string_view table) {
+    return {system_table().name, std::string{rows_prefix} + std::string{table}};
+}
+
 store::Key checkpoint_key(const char* of, const std::string& table) {
     return {system_table().name, of + ("/" + table)};
 }

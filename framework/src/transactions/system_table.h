@@ -3,6 +3,7 @@
 #include <varve/store/item_store.h>
 
 #include <string>
+#include <string_view>
 
 namespace varve::transactions {
 
@@ -18,6 +19,10 @@ const store::TableSchema& system_table();
 
 /// The stored forms that this program reads and writes.
 inline constexpr std::int64_t format_version = 1;
+
+/// The item "rows TABLE": how a table keeps rows (commands/index_catalogue.h).
+inline constexpr std::string_view rows_prefix = "rows ";
+store::Key rows_key(std::string_view table);
 
 /// The item "OF/TABLE", where OF is "sweeper" or "collector".
 store::Key checkpoint_key(const char* of, const std::string& table);

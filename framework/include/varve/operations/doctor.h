@@ -29,6 +29,9 @@ const char* to_string(Diagnosis::Health health) noexcept;
 /// nothing.
 ///
 /// Never throws what the store says: that is a finding. Threads: any.
+///
+///     for (const operations::Diagnosis& one : operations::diagnose(bank))
+///         if (one.health == operations::Diagnosis::Health::sick) std::cout << one.what << ": " << one.found << "\n";
 std::vector<Diagnosis> diagnose(Application& application);
 
 }  // namespace varve::operations

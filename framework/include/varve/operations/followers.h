@@ -16,6 +16,9 @@ namespace varve::operations {
 /// `error` says why, `building` for a build that is not read yet, else `elsewhere`. Whoever has its lock is `owner`,
 /// unless that is over for more than a minute. `lag` is the age of the last event that it has taken, unless it is at
 /// the end. Errors: those of the store; ConfigError for a store without a feed. Threads: any, of all functions here.
+///
+///     for (const FollowerStatus& one : operations::followers(bank))
+///         std::cout << one.name << " is " << one.end - one.position << " slots behind\n";
 std::vector<FollowerStatus> followers(Application& application);
 
 /// The streams that this one has set aside, of all its partitions.

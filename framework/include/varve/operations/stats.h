@@ -32,6 +32,8 @@ struct StoreStats {
 /// Counts what a store holds: reads all of it, and keeps 100 bytes in memory for each stream. `progress`: called with
 /// each page, in this thread, with the number of items so far. Ends early, with what it has, when stop is requested.
 /// Errors: those of the store. Threads: any.
+///
+///     std::cout << operations::count(bank).aggregates["account"].streams << " accounts\n";
 StoreStats count(Application& application, const std::function<void(std::int64_t items)>& progress = {},
                  const std::stop_token& stop = {});
 

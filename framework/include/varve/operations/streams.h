@@ -16,14 +16,6 @@
 
 namespace varve::operations {
 
-/// Calls `found` for each stream with a name that begins with `prefix`, in the order of names, as long as it returns
-/// true. As Application::streams, but writes nothing: what the stored list lacks is read from the events after it and
-/// kept in memory, about 200 bytes for each such stream.
-///
-/// Errors: ConfigError for a store without a feed; those of the store. Threads: any.
-void each_stream(Application& application, std::string_view prefix,
-                 const std::function<bool(const ListedStream& stream)>& found);
-
 /// What StreamLister::page is asked for.
 struct ListedAsked {
     std::string prefix = {};
@@ -41,8 +33,8 @@ struct ListedPage {
     std::uint64_t end = 0;       ///< and up to here there were some
 };
 
-/// Pages of the list of streams, for who asks again and again and does not write. As each_stream, but what it has read
-/// of the events stays in memory from one page to the next, about 200 bytes for each stream that the stored list lacks.
+/// Pages of the list of streams, for who does not write. As Application::streams, but what the stored list lacks is
+/// read from the events after it, and stays in memory from one page to the next, about 200 bytes for each such stream.
 ///
 ///     operations::StreamLister lister{bank};
 ///     operations::ListedPage page = lister.page({.prefix = "account-"});
@@ -70,5 +62,15 @@ class StreamLister {
     std::optional<std::uint64_t> position_ VARVE_GUARDED_BY(mutex_);  ///< up to where it has looked; nullopt: not yet
     bool is_reading_ VARVE_GUARDED_BY(mutex_) = false;                ///< somebody does
 };
+
+/// Calls `found` for each stream with a name that begins with `prefix`, in the order of names, as long as it returns
+/// true. However many events have to be looked at first. Errors and threads: as StreamLister.
+///
+///     operations::each_stream(bank, "account-", [](const ListedStream& one) {
+///         std::cout << one.name << "\n";
+///         return true;
+///     });
+void each_stream(Application& application, std::string_view prefix,
+                 const std::function<bool(const ListedStream& stream)>& found);
 
 }  // namespace varve::operations

@@ -21,6 +21,9 @@ struct StoredTimer {
 };
 
 /// At most so many, those that are due first; reads all. Errors: those of the store. Threads: any, of both.
+///
+///     for (const operations::StoredTimer& one : operations::timers(shop))
+///         if (!one.error.empty()) operations::drop_timer(shop, one.id);
 std::vector<StoredTimer> timers(Application& application, std::size_t timers_max = 10'000);
 
 /// Gives one up for ever, be it waiting or aside. False: there is none of this id. InvalidError for what is no timer's.

@@ -24,6 +24,9 @@ struct OpenTransaction {
 /// changes, only what sweepers have not seen settled is read; else all of the store's slots and rows.
 ///
 /// Errors: those of the store; CorruptionError naming an item that cannot be read. Threads: any.
+///
+///     for (const operations::OpenTransaction& one : operations::open_transactions(bank))
+///         std::cout << one.id << " holds " << one.claims.size() << " items\n";
 std::vector<OpenTransaction> open_transactions(Application& application, std::size_t transactions_max = 1000);
 
 /// Ends it if it is undecided, whether its owner lives or not, and puts into place or undoes what it has left on the
